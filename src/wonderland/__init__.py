@@ -1,0 +1,1 @@
+"""Wonderland: differentiable machine learning whose every fit brings its evidence."""
