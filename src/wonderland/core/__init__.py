@@ -1,0 +1,1 @@
+"""The ground floor: arrays, evidence, solutions, errors, storage. Imports nothing above it."""

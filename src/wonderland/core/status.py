@@ -1,0 +1,52 @@
+"""How a fit ended: each status is a sentence, and says what to try when it is not the best one."""
+
+from enum import IntEnum
+
+__all__ = ["Status"]
+
+
+class Status(IntEnum):
+    """The end of a fit, as a number that survives `jit` and a sentence for people.
+
+    >>> Status.CONVERGED.ok, Status.ITERATIONS.ok
+    (True, False)
+    >>> print(Status.CONVERGED.sentence)
+    The certificate fell below the tolerance.
+    """
+
+    RUNNING = 0
+    SOLVED = 1
+    CONVERGED = 2
+    STALLED = 3
+    ITERATIONS = 4
+    TIME = 5
+    INTERRUPTED = 6
+    DIVERGED = 7
+
+    @property
+    def ok(self) -> bool:
+        """Whether the fit reached the standard that was asked of it."""
+        return self in (Status.SOLVED, Status.CONVERGED, Status.STALLED)
+
+    @property
+    def sentence(self) -> str:
+        """What happened, and what to do about it."""
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    Status.RUNNING: "The fit is still running.",
+    Status.SOLVED: "A direct method solved the problem to the accuracy stated in `digits`.",
+    Status.CONVERGED: "The certificate fell below the tolerance.",
+    Status.STALLED: "The squared step ‖w_{t+1} − w_t‖² fell below `step_tol`.",
+    Status.ITERATIONS: (
+        "The iteration limit was reached before the tolerance: raise max_iter, loosen tol, "
+        "scale the columns, or use a direct solver."
+    ),
+    Status.TIME: "The time limit was reached before the tolerance: raise time_limit or loosen tol.",
+    Status.INTERRUPTED: "The fit was interrupted; the best iterate so far was kept.",
+    Status.DIVERGED: (
+        "The iterates left the finite numbers: the step is too long for this curvature. "
+        "Leave the step to the solver, or scale the columns."
+    ),
+}

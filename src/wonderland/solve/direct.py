@@ -1,0 +1,308 @@
+"""Direct least squares: measure the conditioning, take the cheapest method it allows.
+
+Gram + Cholesky where the condition number allows, corrected on the data where it asks for it, QR
+with refinement in doubled precision beyond, minimum norm where columns are dependent. See
+`solve.choose` for the thresholds, `solve.normal` and `solve.refine` for the methods.
+"""
+
+import numpy as np
+import scipy.linalg as sl
+
+from wonderland.core.doubled import Doubled, two_product
+from wonderland.solve.bounds import UNIT, rounding_bound
+from wonderland.solve.choose import GRAM, Method, after_gram, before_gram
+from wonderland.solve.moments import Moments, host_moments
+from wonderland.solve.normal import (
+    Scaled,
+    correct,
+    moment_bound,
+    residual_moments,
+    scale,
+    spread_intercept,
+)
+from wonderland.solve.problem import Array, LeastSquares, LinearFit, doubled_columns
+from wonderland.solve.refine import Factors, factorise, solve_augmented
+
+__all__ = ["solve_direct", "solve_moments"]
+
+CANCELS = 1e-6  # share of Σω(y−ȳ)² below which Σωr² from moments has lost too many digits
+FAINT = 1e-10  # centred over raw second moment below which a column is called nearly constant
+
+
+def solve_direct(problem: LeastSquares) -> LinearFit:
+    """Solve the problem, output groups of equal penalty together."""
+    levels = np.unique(problem.alpha)
+    if len(levels) == 1:
+        return _solve_level(problem)
+    parts = {
+        level: _solve_level(
+            problem._replace(
+                y=problem.y[:, problem.alpha == level], alpha=problem.alpha[problem.alpha == level]
+            )
+        )
+        for level in levels
+    }
+    return _merge(problem, parts)
+
+
+def _solve_level(problem: LeastSquares) -> LinearFit:
+    """All outputs share one penalty."""
+    n, d = problem.X.shape
+    alpha = float(problem.alpha[0])
+    wide = n < d
+    method, reason = before_gram(small=problem.small, dual=wide and alpha > 0, scaled=True)
+    if method is Method.DUAL:
+        return _dual(problem, reason)
+    if wide:
+        return _rows_first(problem)
+    if method is Method.REFINED:
+        return _refined(problem, reason)
+    with np.errstate(over="ignore", invalid="ignore"):
+        moments = host_moments(problem)
+    if not _sound(moments):
+        return _refined(problem, before_gram(small=False, dual=False, scaled=False)[1])
+    scaled = scale(moments.gram, alpha)
+    method, reason = after_gram(scaled.condition)
+    if method is Method.REFINED:
+        return _refined(problem, reason)
+    return solve_moments(problem, moments, scaled, corrected=method is Method.CORRECTED)
+
+
+def _sound(moments: Moments) -> bool:
+    """Whether the moments are finite and no column is constant up to rounding."""
+    diagonal = np.diag(moments.gram)
+    raw = diagonal + moments.mass * moments.mean_x**2
+    return bool(np.isfinite(moments.gram).all() and np.all(diagonal > FAINT * raw))
+
+
+def solve_moments(
+    problem: LeastSquares, moments: Moments, scaled: Scaled, *, corrected: bool
+) -> LinearFit:
+    """Answer from second moments, corrected on the data when the conditioning asks for it."""
+    alpha = float(problem.alpha[0])
+    n = len(problem.X)
+    method, reason = after_gram(scaled.condition)
+    coef, step = scaled.solve(moments.cross), np.zeros_like(moments.cross)
+    rss = moments.power - np.einsum("dt,dt->t", coef, 2 * moments.cross - moments.gram @ coef)
+    if corrected:
+        coef, step, rss = correct(problem, moments, scaled, coef, alpha)
+    elif np.any(rss < CANCELS * moments.power):
+        intercept = moments.mean_y - moments.mean_x @ coef
+        rss = residual_moments(problem, coef, intercept)[2]
+    inverse = scaled.inverse()
+    error = moment_bound(moments, coef, inverse, rss, rows=n, squared=not corrected)
+    error[1:] += step
+    if problem.fit_intercept:
+        inverse = spread_intercept(moments, inverse)
+    slack = moments.cross - moments.gram @ coef - alpha * coef
+    norms = np.sqrt(np.diag(moments.gram))[:, None] * np.sqrt(moments.power)
+    return LinearFit(
+        coef=coef,
+        intercept=moments.mean_y - moments.mean_x @ coef,
+        inverse=inverse,
+        rss=rss,
+        rank=len(coef),
+        condition=scaled.condition,
+        condition_how=scaled.how,
+        gradient=_largest_ratio(slack, norms),
+        error=error if problem.fit_intercept else error[1:],
+        collinear=(),
+        solver=str(method),
+        reason=reason,
+    )
+
+
+def _largest_ratio(slack: Array, norms: Array) -> float:
+    return float(np.max(np.abs(slack) / np.where(norms > 0, norms, 1.0), initial=0.0))
+
+
+def _refined(problem: LeastSquares, reason: str) -> LinearFit:
+    """QR with refinement in doubled precision; minimum norm where columns are dependent."""
+    A, b = _weighted(problem)
+    first = int(problem.fit_intercept)
+    n, p = A.high.shape
+    alpha = float(problem.alpha[0])
+    if alpha > 0:
+        # Ridge is least squares on data augmented by √α·I with targets 0.
+        extra = np.hstack([np.zeros((p - first, first)), np.sqrt(alpha) * np.eye(p - first)])
+        A = Doubled(np.vstack([A.high, extra]), np.vstack([A.low, 0.0 * extra]))
+        b = np.vstack([b, np.zeros((p - first, b.shape[1]))])
+    factors = factorise(A.high, first)
+    refine = problem.small or n > p
+    zero = np.zeros((p, b.shape[1]))
+    beta, residual, change = solve_augmented(A, b, zero, factors, refine=refine)
+    full = factors.rank == p
+    inverse = _inverse(A, factors, refine=problem.small) if full else None
+    if not full:
+        beta = _minimum_norm(beta, factors, first)
+    intercept = beta[0] if first else np.zeros(b.shape[1])
+    r = residual[:n]
+    gradient = A.high[:, first:].T @ residual
+    norms = np.sqrt((A.high[:, first:] ** 2).sum(axis=0))[:, None] * np.sqrt((b**2).sum(axis=0))
+    return LinearFit(
+        coef=beta[first:],
+        intercept=intercept,
+        inverse=inverse,
+        rss=(r**2).sum(axis=0),
+        rank=factors.rank - first,
+        condition=_condition(factors, first),
+        condition_how="singular values of the scaled, centred triangle",
+        gradient=_largest_ratio(gradient, norms),
+        error=_refined_error(problem, beta, r, inverse, change),
+        collinear=() if n < p else _ties(factors, first),
+        solver=str(Method.REFINED if full else Method.MINIMUM_NORM),
+        reason=reason if full else f"{reason}; {p - factors.rank} dependent columns",
+    )
+
+
+def _weighted(problem: LeastSquares) -> tuple[Doubled, Array]:
+    """√Ω·[1, X] in doubled precision (n, p) and √Ω·y (n, t)."""
+    Z, root = doubled_columns(problem), problem.root_weight()
+    if root is None:
+        return Z, problem.y
+    high, low = two_product(Z.high, root)
+    return Doubled(high, low + root * Z.low), root * problem.y
+
+
+def _inverse(A: Doubled, factors: Factors, *, refine: bool) -> Array:
+    """(AᵀA)⁻¹ (p, p), each column refined like a coefficient when asked."""
+    p = A.high.shape[1]
+    if refine:
+        columns = solve_augmented(A, np.zeros_like(A.high), -np.eye(p), factors)[0]
+        return (columns + columns.T) / 2
+    root = factors.scale[factors.order][:, None] * sl.solve_triangular(factors.R, np.eye(p))
+    inverse = np.empty((p, p))
+    inverse[np.ix_(factors.order, factors.order)] = root @ root.T
+    return inverse
+
+
+def _minimum_norm(beta: Array, factors: Factors, first: int) -> Array:
+    """Among all solutions the one with the smallest slopes: take away their null-space part."""
+    p, rank = len(beta), factors.rank
+    null = np.zeros((p, p - rank))
+    null[factors.order[:rank]] = -factors.ties
+    null[factors.order[rank:]] = np.eye(p - rank)
+    null *= factors.scale[:, None]
+    null /= np.sqrt((null**2).sum(axis=0))
+    return beta - null @ np.linalg.lstsq(null[first:], beta[first:], rcond=None)[0]
+
+
+def _condition(factors: Factors, first: int) -> float:
+    """κ of the centred columns: in R the intercept row is what centring takes away."""
+    triangle = factors.R[first:, first:]
+    if triangle.size == 0:
+        return 1.0
+    norms = np.sqrt((triangle**2).sum(axis=0))
+    values = np.linalg.svd(triangle / norms, compute_uv=False)
+    return float(values[0] / values[-1])
+
+
+def _ties(factors: Factors, first: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """Which kept columns reproduce each dependent one (slope indices; the intercept is implied)."""
+    kept, dropped = factors.order[: factors.rank], factors.order[factors.rank :]
+    return tuple(
+        (int(j - first), tuple(sorted(int(k - first) for k in kept[np.abs(tie) > 1e-8] if k >= first)))
+        for j, tie in zip(dropped, factors.ties.T, strict=True)
+    )
+
+
+def _refined_error(
+    problem: LeastSquares, beta: Array, residual: Array, inverse: Array | None, change: Array
+) -> Array:
+    """Rounding bound plus the last correction; without an inverse nothing is promised."""
+    if inverse is None:
+        return np.full(beta.shape, np.inf)
+    root = problem.root_weight()
+    plain = residual if root is None else residual / np.where(root > 0, root, 1.0)
+    solver = 0.0 if root is None else 2 * UNIT
+    return rounding_bound(problem, beta, plain, inverse, solver=solver) + change
+
+
+def _rows_first(problem: LeastSquares) -> LinearFit:
+    """More columns than rows: the solution lies in the row space, X̃ᵀ = QR, w = Q z."""
+    mean_x, mean_y, X, y = _centred(problem)
+    if problem.fit_intercept:
+        X, y = _without_mean(problem, X), _without_mean(problem, y)
+    Q, R = sl.qr(X.T, mode="economic", check_finite=False)
+    reduced = LeastSquares(np.ascontiguousarray(R.T), y, None, problem.alpha, fit_intercept=False)
+    fit = _refined(reduced, "fewer rows than columns: solved in the row space")
+    coef = Q @ fit.coef
+    return fit._replace(
+        coef=coef,
+        intercept=mean_y - mean_x @ coef,
+        inverse=None,
+        error=np.full((problem.parameters, y.shape[1]), np.inf),
+        collinear=(),
+    )
+
+
+def _centred(problem: LeastSquares) -> tuple[Array, Array, Array, Array]:
+    """Weighted means x̄ (d,), ȳ (t,) and the centred rows √ω(x − x̄), √ω(y − ȳ)."""
+    weight = np.ones(len(problem.X)) if problem.weight is None else problem.weight
+    share = float(problem.fit_intercept) * weight / weight.sum()
+    mean_x, mean_y, root = share @ problem.X, share @ problem.y, np.sqrt(weight)[:, None]
+    return mean_x, mean_y, root * (problem.X - mean_x), root * (problem.y - mean_y)
+
+
+def _without_mean(problem: LeastSquares, rows: Array) -> Array:
+    """n centred rows as n − 1 rows of the same inner products.
+
+    Centred rows are dependent (Σ√ω·row = 0), which rounding would hide from a rank decision; the
+    Householder reflection that maps √ω to the first axis makes that dependence the row dropped.
+    """
+    axis = np.ones((len(rows), 1)) if problem.weight is None else np.sqrt(problem.weight)[:, None]
+    mirror = axis / np.sqrt((axis**2).sum())
+    mirror[0] += 1.0
+    return rows[1:] - mirror[1:] * ((mirror.T @ rows) / mirror[0])
+
+
+def _dual(problem: LeastSquares, reason: str) -> LinearFit:
+    """Ridge with n < d: w = X̃ᵀ(X̃X̃ᵀ + αI)⁻¹ỹ, refined once on its own n × n residual."""
+    alpha = float(problem.alpha[0])
+    mean_x, mean_y, X, y = _centred(problem)
+    scaled = scale(X @ X.T, alpha)
+    if scaled.root is None or scaled.condition > GRAM:
+        return _rows_first(problem)
+    z = scaled.solve(y)
+    z += scaled.solve(y - X @ (X.T @ z) - alpha * z)
+    coef = X.T @ z
+    residual = y - X @ coef
+    norms = np.sqrt((X**2).sum(axis=0))[:, None] * np.sqrt((y**2).sum(axis=0))
+    return LinearFit(
+        coef=coef,
+        intercept=mean_y - mean_x @ coef,
+        inverse=None,
+        rss=(residual**2).sum(axis=0),
+        rank=min(len(X) - int(problem.fit_intercept), X.shape[1]),
+        condition=scaled.condition,
+        condition_how=scaled.how,
+        gradient=_largest_ratio(X.T @ residual - alpha * coef, norms),
+        error=np.full((problem.parameters, y.shape[1]), np.inf),
+        collinear=(),
+        solver=str(Method.DUAL),
+        reason=reason,
+    )
+
+
+def _merge(problem: LeastSquares, parts: dict[float, LinearFit]) -> LinearFit:
+    """Put outputs of different penalties back in their places; claims take the worst."""
+    fits = list(parts.values())
+    t = problem.y.shape[1]
+    coef, error = np.empty((problem.X.shape[1], t)), np.empty((problem.parameters, t))
+    intercept, rss = np.empty(t), np.empty(t)
+    for level, fit in parts.items():
+        here = problem.alpha == level
+        coef[:, here], error[:, here] = fit.coef, fit.error
+        intercept[here], rss[here] = fit.intercept, fit.rss
+    worst = max(fits, key=lambda fit: fit.condition)
+    return worst._replace(
+        coef=coef,
+        intercept=intercept,
+        rss=rss,
+        error=error,
+        inverse=None,
+        rank=min(fit.rank for fit in fits),
+        gradient=max(fit.gradient for fit in fits),
+    )
+
+
