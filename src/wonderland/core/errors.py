@@ -5,7 +5,7 @@ import importlib
 from collections.abc import Iterable
 from types import ModuleType
 
-__all__ = ["InputError", "InputTypeError", "StoreError", "nearest", "optional"]
+__all__ = ["InputError", "InputTypeError", "NotFiniteError", "StoreError", "nearest", "optional"]
 
 
 def _three_parts(came: str, expected: str, todo: str) -> str:
@@ -36,6 +36,10 @@ class InputTypeError(InputError, TypeError):
 
 class StoreError(InputError):
     """A saved file that is truncated, altered, or of another kind."""
+
+
+class NotFiniteError(ArithmeticError):
+    """Data summed to NaN or infinity; the shell, which knows names, says where it came from."""
 
 
 def nearest(name: object, known: Iterable[str]) -> str:

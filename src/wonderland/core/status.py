@@ -22,6 +22,7 @@ class Status(IntEnum):
     TIME = 5
     INTERRUPTED = 6
     DIVERGED = 7
+    SINGULAR = 8
 
     @property
     def ok(self) -> bool:
@@ -48,5 +49,9 @@ _SENTENCES = {
     Status.DIVERGED: (
         "The iterates left the finite numbers: the step is too long for this curvature. "
         "Leave the step to the solver, or scale the columns."
+    ),
+    Status.SINGULAR: (
+        "The columns are dependent and nothing penalises them: pass alpha > 0, drop a column, or "
+        "call the estimator on host arrays, where the minimum-norm solution is computed."
     ),
 }

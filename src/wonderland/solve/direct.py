@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg as sl
 
 from wonderland.core.doubled import Doubled, two_product
+from wonderland.core.errors import NotFiniteError
 from wonderland.solve.bounds import UNIT, rounding_bound
 from wonderland.solve.choose import GRAM, Method, after_gram, before_gram
 from wonderland.solve.moments import Moments, host_moments
@@ -23,7 +24,7 @@ from wonderland.solve.normal import (
 from wonderland.solve.problem import Array, LeastSquares, LinearFit, doubled_columns
 from wonderland.solve.refine import Factors, factorise, solve_augmented
 
-__all__ = ["solve_direct", "solve_moments"]
+__all__ = ["moments_sound", "solve_direct", "solve_moments"]
 
 CANCELS = 1e-6  # share of Σω(y−ȳ)² below which Σωr² from moments has lost too many digits
 FAINT = 1e-10  # centred over raw second moment below which a column is called nearly constant
@@ -50,6 +51,8 @@ def _solve_level(problem: LeastSquares) -> LinearFit:
     n, d = problem.X.shape
     alpha = float(problem.alpha[0])
     wide = n < d
+    if wide and not np.isfinite(problem.X.sum()):
+        raise NotFiniteError("X holds NaN or infinity")
     method, reason = before_gram(small=problem.small, dual=wide and alpha > 0, scaled=True)
     if method is Method.DUAL:
         return _dual(problem, reason)
@@ -59,7 +62,9 @@ def _solve_level(problem: LeastSquares) -> LinearFit:
         return _refined(problem, reason)
     with np.errstate(over="ignore", invalid="ignore"):
         moments = host_moments(problem)
-    if not _sound(moments):
+    if not np.isfinite(moments.gram).all() and not np.isfinite(problem.X).all():
+        raise NotFiniteError("X holds NaN or infinity")
+    if not moments_sound(moments):
         return _refined(problem, before_gram(small=False, dual=False, scaled=False)[1])
     scaled = scale(moments.gram, alpha)
     method, reason = after_gram(scaled.condition)
@@ -68,7 +73,7 @@ def _solve_level(problem: LeastSquares) -> LinearFit:
     return solve_moments(problem, moments, scaled, corrected=method is Method.CORRECTED)
 
 
-def _sound(moments: Moments) -> bool:
+def moments_sound(moments: Moments) -> bool:
     """Whether the moments are finite and no column is constant up to rounding."""
     diagonal = np.diag(moments.gram)
     raw = diagonal + moments.mass * moments.mean_x**2
@@ -80,7 +85,7 @@ def solve_moments(
 ) -> LinearFit:
     """Answer from second moments, corrected on the data when the conditioning asks for it."""
     alpha = float(problem.alpha[0])
-    n = len(problem.X)
+    n = problem.X.shape[0]
     method, reason = after_gram(scaled.condition)
     coef, step = scaled.solve(moments.cross), np.zeros_like(moments.cross)
     rss = moments.power - np.einsum("dt,dt->t", coef, 2 * moments.cross - moments.gram @ coef)

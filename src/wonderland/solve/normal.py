@@ -78,14 +78,14 @@ def residual_moments(problem: LeastSquares, coef: Array, intercept: Array) -> tu
         moment, total, square = np.zeros_like(coef), np.zeros(t), np.zeros(t)
         for i in range(start, stop, ROWS):
             x = problem.X[i : min(i + ROWS, stop)]
-            r = problem.y[i : i + len(x)] - x @ coef - intercept
-            wr = r if root is None else root[i : i + len(x)] ** 2 * r
+            r = problem.y[i : i + x.shape[0]] - x @ coef - intercept
+            wr = r if root is None else root[i : i + x.shape[0]] ** 2 * r
             moment += x.T @ wr
             total += wr.sum(axis=0)
             square += (wr * r).sum(axis=0)
         return moment, total, square
 
-    parts = map_rows(work, len(problem.X), problem.X.size)
+    parts = map_rows(work, problem.X.shape[0], problem.X.size)
     return tuple(np.sum([part[k] for part in parts], axis=0) for k in range(3))
 
 

@@ -75,6 +75,7 @@ class LinearFit(NamedTuple):
         collinear: For each dependent column the columns that reproduce it: ((j, (k, …)), …).
         solver: Name of the method.
         reason: Why it was chosen: one sentence.
+        iterations: Steps per output, for an iterative method.
     """
 
     coef: Array
@@ -89,6 +90,7 @@ class LinearFit(NamedTuple):
     collinear: tuple[tuple[int, tuple[int, ...]], ...]
     solver: str
     reason: str
+    iterations: tuple[int, ...] | None = None
 
 
 def doubled_columns(problem: LeastSquares) -> Doubled:

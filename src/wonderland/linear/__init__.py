@@ -1,0 +1,1 @@
+"""Linear models: least squares and ridge, from a table to coefficients with certified digits."""

@@ -1,0 +1,1 @@
+"""scikit-learn's manners: validation, containers, names, transactions. No mathematics here."""

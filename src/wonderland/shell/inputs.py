@@ -1,0 +1,136 @@
+"""From what a person has (NumPy, pandas, polars, Arrow, sparse, JAX, lists) to float64 arrays."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from wonderland.core.errors import InputError
+from wonderland.shell.explain import column_names, explained, refuse_non_finite
+
+__all__ = ["Table", "read_features", "read_table"]
+
+
+class Table(NamedTuple):
+    """Validated training data.
+
+    Attributes:
+        X: (n, d), float64, dense or CSR.
+        y: (n, t), float64.
+        weight: (n,) or None.
+        flat: Whether y came with one dimension, so that outputs lose theirs.
+        names: Column names (d,).
+        targets: Target names (t,).
+        dtype: The floating type predictions and coefficients are given in.
+    """
+
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray | None
+    flat: bool
+    names: list[str]
+    targets: list[str]
+    dtype: np.dtype
+
+
+def read_table(
+    estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any, *, sparse: bool = True
+) -> Table:
+    """Validate X, y and weights; remembers the number and names of columns on the estimator."""
+    original = X
+    # Finiteness is checked by whoever sums the data (NaN survives a sum): a pass less over it.
+    options = {"dtype": [np.float64, np.float32], "accept_sparse": "csr" if sparse else False}
+    X, target = explained(
+        lambda: validate_data(
+            estimator, X, y, multi_output=True, y_numeric=True, ensure_all_finite=False, **options
+        ),
+        original,
+    )
+    dtype = np.dtype(X.dtype)
+    if sp.issparse(X) or X.size < SMALL or dtype == np.float32:
+        refuse_non_finite(X)
+    target = np.asarray(target, dtype=np.float64)
+    refuse_non_finite(target, what="y")
+    _refuse_degenerate(estimator, target)
+    names = getattr(estimator, "feature_names_in_", None)
+    return Table(
+        X=X.astype(np.float64, copy=False),
+        y=target[:, None] if target.ndim == 1 else target,
+        weight=_read_weight(sample_weight, X, original),
+        flat=target.ndim == 1,
+        names=column_names(original, X.shape[1]) if names is None else list(names),
+        targets=_target_names(y, target),
+        dtype=dtype,
+    )
+
+
+SMALL = 1 << 20  # entries below which an extra pass for NaN is not felt
+
+
+def _refuse_degenerate(estimator: Any, y: np.ndarray) -> None:
+    """One sample, or a target that never varies, determines no slope."""
+    if not getattr(estimator, "fit_intercept", True):
+        return
+    if len(y) == 1:
+        raise InputError(
+            "X and y hold one sample (n_samples = 1)",
+            "at least two samples: one cannot determine slope and intercept",
+            "Pass more rows, or fit_intercept=False for a line through the origin",
+        )
+    if np.all(y == y[:1]):
+        raise InputError(
+            f"y is constant: all {len(y)} targets equal {np.ravel(y)[0]:g}",
+            "a target that varies: with an intercept every slope would be zero",
+            "Check the target column, or use sklearn.dummy.DummyRegressor for a constant",
+        )
+
+
+def _read_weight(sample_weight: Any, X: Any, original: Any) -> np.ndarray | None:
+    if sample_weight is None:
+        return None
+    weight = explained(
+        lambda: _check_sample_weight(sample_weight, X, dtype=np.float64, copy=False), original
+    )
+    if np.any(weight < 0):
+        rows = np.flatnonzero(weight < 0)
+        raise InputError(
+            f"Negative values in data passed to `sample_weight`: {len(rows)} of {len(weight)}, "
+            f"the first in row {rows[0]}",
+            "weights ≥ 0",
+            "Drop rows by weight 0; a negative weight makes the loss unbounded below",
+        )
+    if not np.any(weight > 0):
+        raise InputError(
+            "all sample weights are zero",
+            "at least one positive weight",
+            "Pass sample_weight=None for equal weights",
+        )
+    return weight
+
+
+def _target_names(y: Any, target: np.ndarray) -> list[str]:
+    count = 1 if target.ndim == 1 else target.shape[1]
+    name = getattr(y, "name", None)
+    if count == 1 and isinstance(name, str):
+        return [name]
+    found = column_names(y, count)
+    return found if found[0] != "x0" else [f"y{k}" if count > 1 else "y" for k in range(count)]
+
+
+def read_features(estimator: BaseEstimator, X: Any) -> Any:
+    """Validate X for prediction against what fit has seen: float64 (n, d), dense or CSR."""
+    read = explained(
+        lambda: validate_data(
+            estimator,
+            X,
+            reset=False,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+        ),
+        X,
+    )
+    refuse_non_finite(read if sp.issparse(read) else X)
+    return read

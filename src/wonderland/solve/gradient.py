@@ -1,0 +1,115 @@
+"""Gradient descent with the step taken from the measured curvature, with and without momentum.
+
+    u   = w_t + β_t (w_t − w_{t−1})
+    w_{t+1} = u − η ∇f(u)
+
+Plain (β = 0): η = 2/(m + L) where f is m-strongly convex, 1/L otherwise. Momentum (Nesterov 1983):
+η = 1/L and β = (√κ − 1)/(√κ + 1), or β_t = (t)/(t + 3) where m = 0. The rates are in
+`solve.theory`. Shapes: w (d, t).
+"""
+
+from abc import abstractmethod
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+__all__ = ["Descent", "DescentState", "Quadratic", "Smooth"]
+
+
+class Smooth(eqx.Module):
+    """A differentiable objective that knows its curvature."""
+
+    lipschitz: eqx.AbstractVar[jax.Array]
+    strong_convexity: eqx.AbstractVar[jax.Array]
+
+    @abstractmethod
+    def gradient(self, w: jax.Array) -> jax.Array:
+        """∇f(w), of the shape of w."""
+
+    @abstractmethod
+    def certificate(self, gradient: jax.Array) -> jax.Array:
+        """The scalar that `tol` bounds, from the gradient."""
+
+
+class Quadratic(Smooth):
+    """f(w) = (½ tr wᵀ(G + diag α)w − tr Hᵀw) / mass: least squares and ridge in second moments.
+
+    Attributes:
+        gram: G (d, d).
+        cross: H (d, t).
+        alpha: Penalty per output (t,).
+        mass: Σω, so that f is a mean over samples.
+        norms: ‖x_j‖‖y_t‖ (d, t), which make the certificate free of units.
+        lipschitz: L = (λ_max(G) + max α)/mass.
+        strong_convexity: m = (λ_min(G) + min α)/mass.
+    """
+
+    gram: jax.Array
+    cross: jax.Array
+    alpha: jax.Array
+    mass: jax.Array
+    norms: jax.Array
+    lipschitz: jax.Array
+    strong_convexity: jax.Array
+
+    def gradient(self, w: jax.Array) -> jax.Array:
+        """∇f(w) = (Gw + wα − H)/mass."""
+        return (self.gram @ w + w * self.alpha - self.cross) / self.mass
+
+    def certificate(self, gradient: jax.Array) -> jax.Array:
+        """Largest cosine between a column and the residual: max |∇f|·mass/(‖x‖‖y‖)."""
+        return jnp.max(jnp.abs(gradient) * self.mass / self.norms)
+
+
+class DescentState(NamedTuple):
+    """What the next step needs, and what the stopping rules read.
+
+    Attributes:
+        w: Current iterate.
+        previous: The iterate before.
+        count: Steps taken.
+        certificate: Of the gradient at `w`.
+        moved: ‖w_{t+1} − w_t‖².
+    """
+
+    w: jax.Array
+    previous: jax.Array
+    count: jax.Array
+    certificate: jax.Array
+    moved: jax.Array
+
+
+class Descent(eqx.Module):
+    """Gradient descent as init / step; the objective brings its own curvature.
+
+    Attributes:
+        momentum: Whether to use Nesterov's momentum.
+    """
+
+    momentum: bool = eqx.field(static=True, default=True)
+
+    def init(self, objective: Smooth, w: jax.Array) -> DescentState:
+        """The state before the first step."""
+        start = objective.certificate(objective.gradient(w))
+        return DescentState(w, w, jnp.zeros((), jnp.int64), start, jnp.full((), jnp.inf, w.dtype))
+
+    def step(self, objective: Smooth, state: DescentState) -> DescentState:
+        """One step, at the cost of two gradients: one to move by, one to certify with."""
+        beta, eta = self._beta(objective, state.count), self._eta(objective)
+        u = state.w + beta * (state.w - state.previous)
+        w = u - eta * objective.gradient(u)
+        certificate = objective.certificate(objective.gradient(w))
+        moved = jnp.sum((w - state.w) ** 2)
+        return DescentState(w, state.w, state.count + 1, certificate, moved)
+
+    def _eta(self, objective: Smooth) -> jax.Array:
+        L, m = objective.lipschitz, objective.strong_convexity
+        return 1.0 / L if self.momentum else jnp.where(m > 0, 2.0 / (m + L), 1.0 / L)
+
+    def _beta(self, objective: Smooth, count: jax.Array) -> jax.Array:
+        if not self.momentum:
+            return jnp.zeros_like(objective.lipschitz)
+        L, m = jnp.sqrt(objective.lipschitz), jnp.sqrt(jnp.maximum(objective.strong_convexity, 0.0))
+        return jnp.where(m > 0, (L - m) / (L + m), count / (count + 3.0))

@@ -1,0 +1,150 @@
+"""Leave-one-out error of ridge for a whole path of penalties, from one factorisation.
+
+With the centred, weighted table X̃ = T Vᵀ (T = X̃V the scores, V the eigenvectors of X̃ᵀX̃, s its
+eigenvalues) and c = Tᵀỹ,
+
+    r_i(α) = ỹ_i − Σ_k T_ik c_k / (s_k + α),    h_i(α) = ω_i/Σω + Σ_k T_ik² / (s_k + α),
+
+and the error made on sample i by the fit without it is e_i = r_i / (1 − h_i), exactly (Allen 1974).
+Its derivative in α is closed form too, since d/dα 1/(s + α) = −1/(s + α)²:
+
+    e' = r'/(1 − h) + r·h'/(1 − h)² .
+
+Everything is matrix products over row blocks: T is never stored. Shapes: alphas (a,), T (n, k).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg as sl
+from scipy.optimize import brentq
+
+from wonderland.core.blocks import map_rows
+from wonderland.solve.moments import ROWS, Moments, host_moments
+from wonderland.solve.problem import Array, LeastSquares
+
+__all__ = ["Curve", "Spectrum", "default_alphas", "loo_curve", "spectrum", "tune"]
+
+
+class Spectrum(NamedTuple):
+    """One factorisation that serves every penalty.
+
+    Attributes:
+        problem: The data; `alpha` is ignored.
+        moments: Weighted means and total weight.
+        values: Eigenvalues s of X̃ᵀX̃, largest first (k,).
+        vectors: V (d, k), so that the scores are T = X̃V.
+        cross: c = Tᵀỹ (k, t).
+    """
+
+    problem: LeastSquares
+    moments: Moments
+    values: Array
+    vectors: Array
+    cross: Array
+
+    def coefficients(self, alpha: Array) -> Array:
+        """w(α) = V diag(1/(s + α)) c for one α per output (d, t)."""
+        return self.vectors @ (self.cross / (self.values[:, None] + alpha))
+
+
+class Curve(NamedTuple):
+    """Mean squared leave-one-out error and its derivative in α, per output: (a, t) each."""
+
+    alphas: Array
+    error: Array
+    slope: Array
+
+
+def spectrum(problem: LeastSquares) -> Spectrum:
+    """Eigendecompose the smaller of the two Gram matrices."""
+    n, d = problem.X.shape
+    if d <= n:
+        moments = host_moments(problem)
+        values, vectors = sl.eigh(moments.gram, check_finite=False, driver="evd")
+        values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+        return Spectrum(problem, moments, values, vectors, vectors.T @ moments.cross)
+    return _wide_spectrum(problem)
+
+
+def _wide_spectrum(problem: LeastSquares) -> Spectrum:
+    weight = np.ones(len(problem.X)) if problem.weight is None else problem.weight
+    mass, keep, root = weight.sum(), float(problem.fit_intercept), np.sqrt(weight)[:, None]
+    mean_x, mean_y = keep * (weight @ problem.X) / mass, keep * (weight @ problem.y) / mass
+    X, y = root * (problem.X - mean_x), root * (problem.y - mean_y)
+    values, U = sl.eigh(X @ X.T, check_finite=False)
+    kept = values > values[-1] * len(X) * np.finfo(float).eps
+    values, U = values[kept][::-1], U[:, kept][:, ::-1]
+    vectors = X.T @ (U / np.sqrt(values))
+    empty = np.zeros((0, 0))
+    moments = Moments(mass, mean_x, mean_y, empty, empty, (y**2).sum(axis=0))
+    return Spectrum(problem, moments, values, vectors, np.sqrt(values)[:, None] * (U.T @ y))
+
+
+def default_alphas(values: Array, count: int = 20) -> Array:
+    """A logarithmic path across the spectrum: from hardly any shrinkage to nearly all of it."""
+    top = max(float(values[0]) if len(values) else 1.0, np.finfo(float).tiny)
+    return np.geomspace(1e-8 * top, 1e2 * top, count)
+
+
+def loo_curve(found: Spectrum, alphas: Array) -> Curve:
+    """Weighted mean of e_i² and its derivative at each α; one pass over the data."""
+    problem, n = found.problem, len(found.problem.X)
+    parts = map_rows(lambda i, j: _pass(found, alphas, i, j), n, problem.X.size)
+    total = np.sum(parts, axis=0) / found.moments.mass
+    return Curve(alphas, total[0], total[1])
+
+
+def _pass(found: Spectrum, alphas: Array, start: int, stop: int) -> Array:
+    """Σ e² and d/dα Σ e² over rows start … stop: (2, a, t)."""
+    problem, t = found.problem, found.cross.shape[1]
+    shrink = 1.0 / (found.values[:, None] + alphas)  # (k, a)
+    shrunk = (found.cross[:, :, None] * shrink[:, None, :]).reshape(len(shrink), -1)
+    turned = (found.cross[:, :, None] * shrink[:, None, :] ** 2).reshape(len(shrink), -1)
+    maps, squares = np.hstack([shrunk, turned]), np.hstack([shrink, shrink**2])
+    total = np.zeros((2, len(alphas), t))
+    for i in range(start, stop, ROWS):
+        rows = slice(i, min(i + ROWS, stop))
+        T, y, base = _scores(found, rows)
+        moved = (T @ maps).reshape(len(T), 2, t, len(alphas))
+        leverage = T**2 @ squares
+        spare = 1.0 - base - leverage[:, : len(alphas)]  # 1 − h (b, a)
+        inverse = 1.0 / spare[:, None, :]
+        e = (y[:, :, None] - moved[:, 0]) * inverse
+        # r' = +T c/(s+α)², h' = −T²/(s+α)²
+        slope = (moved[:, 1] - e * leverage[:, None, len(alphas) :]) * inverse
+        total[0] += (e**2).sum(axis=0).T
+        total[1] += 2.0 * (e * slope).sum(axis=0).T
+    return total
+
+
+def _scores(found: Spectrum, rows: slice) -> tuple[Array, Array, Array]:
+    """Scores T (b, k), targets ỹ (b, t) and the intercept's share of leverage (b, 1)."""
+    problem, moments = found.problem, found.moments
+    T = problem.X[rows] @ found.vectors - moments.mean_x @ found.vectors
+    y = problem.y[rows] - moments.mean_y
+    keep = float(problem.fit_intercept)
+    if problem.weight is None:
+        return T, y, np.full((len(T), 1), keep / moments.mass)
+    weight = problem.weight[rows, None]
+    return np.sqrt(weight) * T, np.sqrt(weight) * y, keep * weight / moments.mass
+
+
+def tune(found: Spectrum, curve: Curve) -> Array:
+    """The α of zero slope next to the best point of the curve, one for all outputs: (1,).
+
+    Brent's method on dLOO/d log α between the neighbours of the minimum: each evaluation is one
+    pass over the data. A minimum at the end of the path stays there.
+    """
+    best = int(np.argmin(curve.error.sum(axis=1)))
+    if best in (0, len(curve.alphas) - 1):
+        return curve.alphas[best : best + 1]
+    low, high = np.log(curve.alphas[[best - 1, best + 1]])
+
+    def slope(log_alpha: float) -> float:
+        at = np.exp([log_alpha])
+        return float((at * loo_curve(found, at).slope.sum(axis=1))[0])
+
+    if slope(low) >= 0 or slope(high) <= 0:
+        return curve.alphas[best : best + 1]
+    return np.exp([brentq(slope, low, high, xtol=1e-10)])

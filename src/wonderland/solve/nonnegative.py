@@ -1,0 +1,79 @@
+"""Least squares with coefficients ≥ 0 (the intercept stays free).
+
+The optimum solves, on its support, an unconstrained problem; off it the gradient points outward:
+
+    w_j > 0  ⇒  x_jᵀr = αw_j ,      w_j = 0  ⇒  x_jᵀr ≤ 0 .
+
+The active set is found on the d × d triangle (Lawson & Hanson 1974), then the support is solved
+again on the data with certified digits, and both conditions are measured.
+"""
+
+import numpy as np
+from scipy.optimize import nnls
+
+from wonderland.solve.choose import Method
+from wonderland.solve.direct import solve_direct
+from wonderland.solve.moments import host_moments
+from wonderland.solve.normal import residual_moments
+from wonderland.solve.problem import Array, LeastSquares, LinearFit
+
+__all__ = ["solve_nonnegative"]
+
+
+def solve_nonnegative(problem: LeastSquares) -> LinearFit:
+    """Solve each output by itself; claims take the worst."""
+    moments = host_moments(problem)
+    coef = np.stack(
+        [_one(moments.gram, moments.cross[:, k], a) for k, a in enumerate(problem.alpha)], axis=1
+    )
+    fits = [_polish(problem, coef[:, k], k) for k in range(coef.shape[1])]
+    worst = max(fits, key=lambda fit: fit.condition)
+    coef = np.concatenate([fit.coef for fit in fits], axis=1)
+    intercept = np.concatenate([fit.intercept for fit in fits])
+    return worst._replace(
+        coef=coef,
+        intercept=intercept,
+        inverse=None,
+        rss=np.concatenate([fit.rss for fit in fits]),
+        rank=min(fit.rank for fit in fits),
+        gradient=_violation(problem, coef, intercept),
+        error=np.concatenate([fit.error for fit in fits], axis=1),
+        collinear=(),
+        solver=str(Method.NON_NEGATIVE),
+        reason="positive=True: active set on the d × d triangle, support solved on the data",
+    )
+
+
+def _one(gram: Array, cross: Array, alpha: float) -> Array:
+    """min wᵀ(G + αI)w − 2hᵀw over w ≥ 0, as ‖Rw − R⁻ᵀh‖ with RᵀR = G + αI."""
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(gram) + alpha, np.finfo(float).tiny))
+    values, vectors = np.linalg.eigh((gram + alpha * np.eye(len(gram))) * scale * scale[:, None])
+    root = np.sqrt(np.maximum(values, values[-1] * len(gram) * np.finfo(float).eps))
+    right = (vectors.T @ (scale * cross)) / root
+    return scale * nnls(root[:, None] * vectors.T, right, maxiter=30 * len(gram))[0]
+
+
+def _polish(problem: LeastSquares, start: Array, output: int) -> LinearFit:
+    """Solve output `output` on the support; leave out what would turn negative."""
+    one = problem._replace(y=problem.y[:, [output]], alpha=problem.alpha[[output]])
+    support = start > 0
+    while True:
+        kept = np.flatnonzero(support)
+        fit = solve_direct(one._replace(X=np.ascontiguousarray(problem.X[:, kept])))
+        if np.all(fit.coef >= 0):
+            break
+        support[kept[fit.coef[:, 0] < 0]] = False
+    coef = np.zeros((len(start), 1))
+    error = np.zeros((problem.parameters, 1))
+    first = int(problem.fit_intercept)
+    coef[kept], error[first + kept], error[:first] = fit.coef, fit.error[first:], fit.error[:first]
+    return fit._replace(coef=coef, error=error)
+
+
+def _violation(problem: LeastSquares, coef: Array, intercept: Array) -> float:
+    """How far the two conditions above are from holding, in cosines."""
+    moment, _, _ = residual_moments(problem, coef, intercept)
+    slack = moment - problem.alpha * coef
+    excess = np.where(coef > 0, np.abs(slack), np.maximum(slack, 0.0))
+    norms = np.sqrt((problem.X**2).sum(axis=0))[:, None] * np.sqrt((problem.y**2).sum(axis=0))
+    return float(np.max(excess / np.where(norms > 0, norms, 1.0), initial=0.0))
