@@ -1,0 +1,1 @@
+"""Timings beside their peers in one run: `python -m benchmarks NAME`."""
