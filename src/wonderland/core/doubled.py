@@ -108,7 +108,7 @@ def _normal(high: Array, low: Array) -> tuple[Array, Array]:
     return total, low - (total - high)
 
 
-def _slices(rows: Array) -> tuple[Array, Array]:
+def _slices(rows: Array) -> tuple[Array, NDArray[np.int32]]:
     """Cut `rows` (m, c) into integer-like slices (SLICES, m, c) and a power of two per row (m,).
 
     Slice s holds the bits s·BITS … (s+1)·BITS below the row's largest entry, as multiples of
