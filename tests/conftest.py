@@ -5,12 +5,6 @@ Each run draws a new seed and prints it when something fails; repeat a run with
 """
 
 import os
-
-# Small matrices on many threads wait for one another; two keep the parallel paths honest.
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(variable, "2")
-os.environ.setdefault("JAX_PLATFORMS", "cpu")
-
 import random
 import zlib
 from pathlib import Path
@@ -19,6 +13,7 @@ import hypothesis
 import jax
 import numpy as np
 import pytest
+import threadpoolctl
 from jaxtyping import install_import_hook
 
 import tests.typecheck  # the hook finds it by this name
@@ -30,7 +25,10 @@ install_import_hook(CHECKED, f"{tests.typecheck.__name__}.checked")
 SEED = "WONDERLAND_TEST_SEED"
 ROOT = Path(__file__).resolve().parents[1]
 
+jax.config.update("jax_platforms", "cpu")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+# Small matrices on many threads wait for one another; two keep the parallel paths honest.
+threadpoolctl.threadpool_limits(2)
 hypothesis.settings.register_profile(
     "wonderland",
     deadline=None,
