@@ -1,1 +1,57 @@
-"""Wonderland: differentiable machine learning whose every fit brings its evidence."""
+"""Differentiable machine learning for Python: every fit brings its evidence.
+
+Names are imported when first used, so that `import wonderland` itself costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Claim": "wonderland.core.evidence",
+    "Evidence": "wonderland.core.evidence",
+    "InputError": "wonderland.core.errors",
+    "LinearRegression": "wonderland.linear.least_squares",
+    "Ridge": "wonderland.linear.ridge",
+    "Solution": "wonderland.core.solution",
+    "Status": "wonderland.core.status",
+    "evidence": "wonderland.report.verify",
+    "fit_linear_regression": "wonderland.linear.least_squares",
+    "fit_ridge": "wonderland.linear.ridge",
+    "load": "wonderland.core.store",
+    "ridge_path": "wonderland.linear.ridge",
+    "save": "wonderland.core.store",
+    "storable": "wonderland.core.store",
+    "verify": "wonderland.report.verify",
+}
+_ROOMS = ("autodiff", "bases", "report", "testing")
+
+__all__ = [*_HOME, *_ROOMS, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    elif name in _ROOMS:
+        value = import_module(f"{__name__}.{name}")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+if TYPE_CHECKING:
+    from wonderland import autodiff, bases, report, testing
+    from wonderland.core.errors import InputError
+    from wonderland.core.evidence import Claim, Evidence
+    from wonderland.core.solution import Solution
+    from wonderland.core.status import Status
+    from wonderland.core.store import load, save, storable
+    from wonderland.linear.least_squares import LinearRegression, fit_linear_regression
+    from wonderland.linear.ridge import Ridge, fit_ridge, ridge_path
+    from wonderland.report.verify import evidence, verify

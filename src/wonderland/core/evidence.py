@@ -132,7 +132,12 @@ def _short(value: Any) -> str:
         return f"{float(value):.4g}"
     if isinstance(value, np.ndarray) or hasattr(value, "__array__"):
         return _short_array(np.asarray(value))
-    text = str(value)
+    if isinstance(value, tuple):
+        return _abridged(f"({', '.join(_short(item) for item in value)})")
+    return _abridged(str(value))
+
+
+def _abridged(text: str) -> str:
     return text if len(text) <= _ABRIDGE else text[: _ABRIDGE - 1] + "…"
 
 

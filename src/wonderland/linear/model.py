@@ -33,7 +33,7 @@ class LinearModel(eqx.Module):
         return namespace(x).matmul(self.coef, x) + self.intercept
 
     def predict(self, X: Any) -> Any:
-        """f for every row of X (n, d) → (n,) or (n, t): one matrix product."""
+        """F for every row of X (n, d) → (n,) or (n, t): one matrix product."""
         if self.basis is not None:
             X = self.basis(X)
         coef = self.coef.T if self.coef.ndim == 2 else self.coef

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -115,6 +115,12 @@ class Regressor(MultiOutputMixin, RegressorMixin, Estimator):
         except NotFiniteError:
             refuse_non_finite(X)
             raise
+
+    def _read_aside(self, X: Any, y: Any, sample_weight: Any) -> Table:
+        """Validate data without remembering anything about it."""
+        reader = clone(self)
+        reader._check_parameters()
+        return read_table(reader, X, y, sample_weight, sparse=False)
 
     @abstractmethod
     def _fit(self, table: Table) -> dict[str, Any]:

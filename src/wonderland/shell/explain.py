@@ -71,7 +71,9 @@ def _explain(error: ValueError | TypeError, X: Any) -> NoReturn:
     for fragment, expected, todo in _ADVICE:
         if fragment in text:
             raise kind(text, expected, todo) from error
-    raise kind(text, "input as the documentation of fit describes", "Check shapes and types") from error
+    raise kind(
+        text, "input as the documentation of fit describes", "Check shapes and types"
+    ) from error
 
 
 def refuse_non_finite(X: Any, text: str = "", *, what: str = "X") -> None:

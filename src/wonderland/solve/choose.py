@@ -18,6 +18,7 @@ class Method(StrEnum):
     MINIMUM_NORM = "qr+minimum norm"
     NON_NEGATIVE = "non-negative active set"
     LSQR = "lsqr"
+    DESCENT = "gradient descent"
     SWEEP = "doubled-precision sweep"
 
 

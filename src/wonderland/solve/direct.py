@@ -24,7 +24,7 @@ from wonderland.solve.normal import (
 from wonderland.solve.problem import Array, LeastSquares, LinearFit, doubled_columns
 from wonderland.solve.refine import Factors, factorise, solve_augmented
 
-__all__ = ["moments_sound", "solve_direct", "solve_moments"]
+__all__ = ["moments_sound", "solve_direct", "solve_from", "solve_moments", "ties_of_gram"]
 
 CANCELS = 1e-6  # share of Σω(y−ȳ)² below which Σωr² from moments has lost too many digits
 FAINT = 1e-10  # centred over raw second moment below which a column is called nearly constant
@@ -35,42 +35,49 @@ def solve_direct(problem: LeastSquares) -> LinearFit:
     levels = np.unique(problem.alpha)
     if len(levels) == 1:
         return _solve_level(problem)
-    parts = {
-        level: _solve_level(
-            problem._replace(
-                y=problem.y[:, problem.alpha == level], alpha=problem.alpha[problem.alpha == level]
-            )
-        )
-        for level in levels
-    }
-    return _merge(problem, parts)
+    return _merge(problem, {level: _solve_level(_outputs(problem, level)) for level in levels})
+
+
+def solve_from(problem: LeastSquares, moments: Moments) -> LinearFit:
+    """Solve a tall problem whose moments are already known, one penalty for all outputs."""
+    if not moments_sound(moments):
+        return _refined(problem, before_gram(small=False, dual=False, scaled=False)[1])
+    scaled = scale(moments.gram, float(problem.alpha[0]))
+    method, reason = after_gram(scaled.condition)
+    if method is Method.REFINED:
+        return _refined(problem, reason)
+    return solve_moments(problem, moments, scaled, corrected=method is Method.CORRECTED)
+
+
+def ties_of_gram(gram: Array, alpha: Array) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """Dependent columns as seen in G (d, d), whose columns depend on each other as X's do."""
+    if np.all(alpha > 0):
+        return ()
+    norms = np.sqrt(np.where(np.diag(gram) > 0, np.diag(gram), 1.0))
+    return _ties(factorise(gram / norms / norms[:, None]), 0)
+
+
+def _outputs(problem: LeastSquares, level: float) -> LeastSquares:
+    """The outputs whose penalty is `level`."""
+    here = problem.alpha == level
+    return problem._replace(y=problem.y[:, here], alpha=problem.alpha[here])
 
 
 def _solve_level(problem: LeastSquares) -> LinearFit:
     """All outputs share one penalty."""
     n, d = problem.X.shape
-    alpha = float(problem.alpha[0])
     wide = n < d
     if wide and not np.isfinite(problem.X.sum()):
         raise NotFiniteError("X holds NaN or infinity")
-    method, reason = before_gram(small=problem.small, dual=wide and alpha > 0, scaled=True)
+    dual = wide and float(problem.alpha[0]) > 0
+    method, reason = before_gram(small=problem.small, dual=dual, scaled=True)
     if method is Method.DUAL:
         return _dual(problem, reason)
     if wide:
         return _rows_first(problem)
     if method is Method.REFINED:
         return _refined(problem, reason)
-    with np.errstate(over="ignore", invalid="ignore"):
-        moments = host_moments(problem)
-    if not np.isfinite(moments.gram).all() and not np.isfinite(problem.X).all():
-        raise NotFiniteError("X holds NaN or infinity")
-    if not moments_sound(moments):
-        return _refined(problem, before_gram(small=False, dual=False, scaled=False)[1])
-    scaled = scale(moments.gram, alpha)
-    method, reason = after_gram(scaled.condition)
-    if method is Method.REFINED:
-        return _refined(problem, reason)
-    return solve_moments(problem, moments, scaled, corrected=method is Method.CORRECTED)
+    return solve_from(problem, host_moments(problem))
 
 
 def moments_sound(moments: Moments) -> bool:
@@ -151,6 +158,7 @@ def _refined(problem: LeastSquares, reason: str) -> LinearFit:
         rss=(r**2).sum(axis=0),
         rank=factors.rank - first,
         condition=_condition(factors, first),
+        singular=_singular(factors, first),
         condition_how="singular values of the scaled, centred triangle",
         gradient=_largest_ratio(gradient, norms),
         error=_refined_error(problem, beta, r, inverse, change),
@@ -202,11 +210,21 @@ def _condition(factors: Factors, first: int) -> float:
     return float(values[0] / values[-1])
 
 
+def _singular(factors: Factors, first: int) -> Array:
+    """Singular values of the centred columns themselves, dependent ones included (with zeros)."""
+    whole = np.hstack([factors.R, factors.R @ factors.ties])[first:, first:]
+    values = np.linalg.svd(whole / factors.scale[factors.order[first:]], compute_uv=False)
+    return np.concatenate([values, np.zeros(whole.shape[1] - len(values))])
+
+
 def _ties(factors: Factors, first: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
     """Which kept columns reproduce each dependent one (slope indices; the intercept is implied)."""
     kept, dropped = factors.order[: factors.rank], factors.order[factors.rank :]
     return tuple(
-        (int(j - first), tuple(sorted(int(k - first) for k in kept[np.abs(tie) > 1e-8] if k >= first)))
+        (
+            int(j - first),
+            tuple(sorted(int(k - first) for k in kept[np.abs(tie) > 1e-8] if k >= first)),
+        )
         for j, tie in zip(dropped, factors.ties.T, strict=True)
     )
 
@@ -238,6 +256,7 @@ def _rows_first(problem: LeastSquares) -> LinearFit:
         inverse=None,
         error=np.full((problem.parameters, y.shape[1]), np.inf),
         collinear=(),
+        rank=min(fit.rank, len(problem.X) - int(problem.fit_intercept)),
     )
 
 
@@ -250,7 +269,7 @@ def _centred(problem: LeastSquares) -> tuple[Array, Array, Array, Array]:
 
 
 def _without_mean(problem: LeastSquares, rows: Array) -> Array:
-    """n centred rows as n − 1 rows of the same inner products.
+    """N centred rows as n − 1 rows of the same inner products.
 
     Centred rows are dependent (Σ√ω·row = 0), which rounding would hide from a rank decision; the
     Householder reflection that maps √ω to the first axis makes that dependence the row dropped.
@@ -309,5 +328,3 @@ def _merge(problem: LeastSquares, parts: dict[float, LinearFit]) -> LinearFit:
         rank=min(fit.rank for fit in fits),
         gradient=max(fit.gradient for fit in fits),
     )
-
-

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from wonderland.core.blocks import map_rows
+from wonderland.core.errors import NotFiniteError
 from wonderland.solve.problem import Array, LeastSquares
 
 __all__ = ["Moments", "host_moments", "traced_moments"]
@@ -47,8 +48,11 @@ def host_moments(problem: LeastSquares) -> Moments:
     n, d = problem.X.shape
     t = problem.y.shape[1]
     shift = _shift(problem)
+    # NaN and infinity survive a sum: looking for them costs no pass of its own.
     parts = map_rows(lambda i, j: _accumulate(problem, shift, i, j), n, problem.X.size)
     total = np.sum(parts, axis=0)
+    if not np.isfinite(total).all() and not _finite(problem):
+        raise NotFiniteError("X or y holds NaN or infinity")
     mass = total[-1, -1]
     if not problem.fit_intercept:
         means, centred = np.zeros(d + t), total[:-1, :-1]
@@ -62,6 +66,10 @@ def host_moments(problem: LeastSquares) -> Moments:
     )
 
 
+def _finite(problem: LeastSquares) -> bool:
+    return bool(np.isfinite(problem.X).all() and np.isfinite(problem.y).all())
+
+
 def _shift(problem: LeastSquares) -> Array | None:
     """Rough column means where |mean| ≫ deviation, so that centring does not cancel digits."""
     if not problem.fit_intercept:
@@ -72,6 +80,7 @@ def _shift(problem: LeastSquares) -> Array | None:
     return mean if np.any(np.abs(mean) > OFFSET * seen.std(axis=0)) else None
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _accumulate(problem: LeastSquares, shift: Array | None, start: int, stop: int) -> Array:
     """Σ ω [x−s, y−s, 1][x−s, y−s, 1]ᵀ over rows start … stop, (d+t+1, d+t+1)."""
     X, y = problem.X, problem.y
@@ -101,7 +110,7 @@ def traced_moments(
     mass = omega.sum()
     keep = 1.0 if fit_intercept else 0.0
     mean_x, mean_y = keep * (omega @ X) / mass, keep * (omega @ y) / mass
-    cx, cy = X - mean_x, y - mean_y
+    cx, cy = X - mean_x[None, :], y - mean_y[None, :]
     wx = omega[:, None] * cx
     return Moments(
         mass, mean_x, mean_y, wx.T @ cx, wx.T @ cy, jnp.einsum("i,it,it->t", omega, cy, cy)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from wonderland.solve.choose import Method
-from wonderland.solve.direct import solve_direct
+from wonderland.solve.direct import solve_direct, ties_of_gram
 from wonderland.solve.moments import host_moments
 from wonderland.solve.normal import residual_moments
 from wonderland.solve.problem import Array, LeastSquares, LinearFit
@@ -35,7 +35,7 @@ def solve_nonnegative(problem: LeastSquares) -> LinearFit:
         intercept=intercept,
         inverse=None,
         rss=np.concatenate([fit.rss for fit in fits]),
-        rank=min(fit.rank for fit in fits),
+        rank=len(coef) - len(ties_of_gram(moments.gram, problem.alpha)),
         gradient=_violation(problem, coef, intercept),
         error=np.concatenate([fit.error for fit in fits], axis=1),
         collinear=(),
@@ -45,7 +45,7 @@ def solve_nonnegative(problem: LeastSquares) -> LinearFit:
 
 
 def _one(gram: Array, cross: Array, alpha: float) -> Array:
-    """min wᵀ(G + αI)w − 2hᵀw over w ≥ 0, as ‖Rw − R⁻ᵀh‖ with RᵀR = G + αI."""
+    """Min wᵀ(G + αI)w − 2hᵀw over w ≥ 0, as ‖Rw − R⁻ᵀh‖ with RᵀR = G + αI."""
     scale = 1.0 / np.sqrt(np.maximum(np.diag(gram) + alpha, np.finfo(float).tiny))
     values, vectors = np.linalg.eigh((gram + alpha * np.eye(len(gram))) * scale * scale[:, None])
     root = np.sqrt(np.maximum(values, values[-1] * len(gram) * np.finfo(float).eps))

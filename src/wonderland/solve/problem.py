@@ -76,6 +76,8 @@ class LinearFit(NamedTuple):
         solver: Name of the method.
         reason: Why it was chosen: one sentence.
         iterations: Steps per output, for an iterative method.
+        converged: Whether every output of an iterative method reached its tolerance.
+        singular: Singular values of the centred X, largest first, where they were at hand.
     """
 
     coef: Array
@@ -91,6 +93,8 @@ class LinearFit(NamedTuple):
     solver: str
     reason: str
     iterations: tuple[int, ...] | None = None
+    converged: bool = True
+    singular: Array | None = None
 
 
 def doubled_columns(problem: LeastSquares) -> Doubled:

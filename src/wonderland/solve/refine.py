@@ -126,7 +126,7 @@ def _correct(factors: Factors, f1: Array, f2: Array) -> tuple[Array, Array]:
 def _defects(
     A: Array, low: Array | None, b: Array, g: Array, r: Array, w: Array
 ) -> tuple[Array, Array]:
-    """b − r − Aw and g − Aᵀr, each computed in doubled precision and then rounded."""
+    """B − r − Aw and g − Aᵀr, each computed in doubled precision and then rounded."""
     fitted, moment = matmul(A, w), matmul(A.T, r)
     if low is not None:
         fitted, moment = fitted + Doubled.of(low @ w), moment + Doubled.of(low.T @ r)

@@ -12,6 +12,7 @@ from wonderland.solve.problem import Array, LeastSquares, LinearFit
 __all__ = ["solve_lsqr", "solve_sparse"]
 
 WIDE = 3000  # columns up to which the d × d Gram matrix is formed
+OUT_OF_STEPS = 7  # LSQR's reason for stopping at the iteration limit
 DENSE = 1 << 27  # entries (1 GB) up to which an ill-conditioned table is densified
 
 
@@ -76,6 +77,7 @@ def solve_lsqr(problem: LeastSquares, tol: float, max_iter: int | None) -> Linea
         solver=str(Method.LSQR),
         reason=f"{n} × {d} is too large for a Gram matrix or a dense factorisation",
         iterations=tuple(int(run[2]) for run in runs),
+        converged=all(run[1] != OUT_OF_STEPS for run in runs),
     )
 
 
