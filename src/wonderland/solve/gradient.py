@@ -56,7 +56,7 @@ class Quadratic(Smooth):
 
     def gradient(self, w: jax.Array) -> jax.Array:
         """∇f(w) = (Gw + wα − H)/mass."""
-        return (self.gram @ w + w * self.alpha - self.cross) / self.mass
+        return (self.gram @ w + w * self.alpha[None, :] - self.cross) / self.mass
 
     def certificate(self, gradient: jax.Array) -> jax.Array:
         """Largest cosine between a column and the residual: max |∇f|·mass/(‖x‖‖y‖)."""
@@ -93,7 +93,7 @@ class Descent(eqx.Module):
     def init(self, objective: Smooth, w: jax.Array) -> DescentState:
         """The state before the first step."""
         start = objective.certificate(objective.gradient(w))
-        return DescentState(w, w, jnp.zeros((), jnp.int64), start, jnp.full((), jnp.inf, w.dtype))
+        return DescentState(w, w, jnp.zeros((), int), start, jnp.full((), jnp.inf, w.dtype))
 
     def step(self, objective: Smooth, state: DescentState) -> DescentState:
         """One step, at the cost of two gradients: one to move by, one to certify with."""

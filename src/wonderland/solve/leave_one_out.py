@@ -10,7 +10,13 @@ Its derivative in α is closed form too, since d/dα 1/(s + α) = −1/(s + α)�
 
     e' = r'/(1 − h) + r·h'/(1 − h)² .
 
-Everything is matrix products over row blocks: T is never stored. Shapes: alphas (a,), T (n, k).
+Everything is matrix products over row blocks: T is never stored. A wide table interpolates, r and
+1 − h both vanish with α, and their quotient loses its digits; there, with U the eigenvectors of
+X̃X̃ᵀ across the intercept's direction, α cancels from the quotient before anything is computed:
+
+    e_i = Σ_k U_ik (Uᵀỹ)_k / (s_k + α)  ÷  Σ_k U_ik² / (s_k + α) .
+
+Shapes: alphas (a,), T (n, k), U (n, m).
 """
 
 from typing import NamedTuple
@@ -35,6 +41,7 @@ class Spectrum(NamedTuple):
         values: Eigenvalues s of X̃ᵀX̃, largest first (k,).
         vectors: V (d, k), so that the scores are T = X̃V.
         cross: c = Tᵀỹ (k, t).
+        rows: The same for X̃X̃ᵀ where the table is wide; None where it is tall.
     """
 
     problem: LeastSquares
@@ -42,10 +49,24 @@ class Spectrum(NamedTuple):
     values: Array
     vectors: Array
     cross: Array
+    rows: "RowSpectrum | None" = None
 
     def coefficients(self, alpha: Array) -> Array:
         """w(α) = V diag(1/(s + α)) c for one α per output (d, t)."""
-        return self.vectors @ (self.cross / (self.values[:, None] + alpha))
+        return self.vectors @ (self.cross * self.shrink(alpha))
+
+    def shrink(self, alphas: Array) -> Array:
+        """1/(s + α) (k, a); zero where s + α is, which gives the minimum-norm fit at α = 0."""
+        curve = self.values[:, None] + alphas
+        return np.where(curve > 0, 1.0 / np.where(curve > 0, curve, 1.0), 0.0)
+
+
+class RowSpectrum(NamedTuple):
+    """Eigenvalues s (m,), eigenvectors U (n, m) of X̃X̃ᵀ without √ω, and Uᵀỹ (m, t)."""
+
+    values: Array
+    vectors: Array
+    cross: Array
 
 
 class Curve(NamedTuple):
@@ -59,10 +80,12 @@ class Curve(NamedTuple):
 def spectrum(problem: LeastSquares) -> Spectrum:
     """Eigendecompose the smaller of the two Gram matrices."""
     n, d = problem.X.shape
-    if d <= n:
+    if d + 1 < n:
         moments = host_moments(problem)
         values, vectors = sl.eigh(moments.gram, check_finite=False, driver="evd")
-        values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+        # Below rounding level an eigenvalue says nothing; zero says "nothing here", exactly.
+        floor = values[-1] * d * np.finfo(float).eps
+        values, vectors = np.where(values > floor, values, 0.0)[::-1], vectors[:, ::-1]
         return Spectrum(problem, moments, values, vectors, vectors.T @ moments.cross)
     return _wide_spectrum(problem)
 
@@ -72,13 +95,30 @@ def _wide_spectrum(problem: LeastSquares) -> Spectrum:
     mass, keep, root = weight.sum(), float(problem.fit_intercept), np.sqrt(weight)[:, None]
     mean_x, mean_y = keep * (weight @ problem.X) / mass, keep * (weight @ problem.y) / mass
     X, y = root * (problem.X - mean_x), root * (problem.y - mean_y)
-    values, U = sl.eigh(X @ X.T, check_finite=False)
-    kept = values > values[-1] * len(X) * np.finfo(float).eps
-    values, U = values[kept][::-1], U[:, kept][:, ::-1]
-    vectors = X.T @ (U / np.sqrt(values))
+    across = _across(root) if problem.fit_intercept else np.eye(len(X))
+    rows = across.T @ X
+    values, turn = sl.eigh(rows @ rows.T, check_finite=False)
+    values, U = values[::-1], across @ turn[:, ::-1]
+    floor = values.max(initial=0.0) * len(X) * np.finfo(float).eps
+    values, cross = np.maximum(values, floor), U.T @ y
+    kept = values > floor
+    root_values = np.sqrt(values[kept])
     empty = np.zeros((0, 0))
-    moments = Moments(mass, mean_x, mean_y, empty, empty, (y**2).sum(axis=0))
-    return Spectrum(problem, moments, values, vectors, np.sqrt(values)[:, None] * (U.T @ y))
+    return Spectrum(
+        problem,
+        Moments(mass, mean_x, mean_y, empty, empty, (y**2).sum(axis=0)),
+        values[kept],
+        X.T @ (U[:, kept] / root_values),
+        root_values[:, None] * cross[kept],
+        RowSpectrum(values, U, cross),
+    )
+
+
+def _across(root: Array) -> Array:
+    """Orthonormal columns (n, n − 1) across √ω (n, 1): a Householder reflection but its first."""
+    mirror = root / np.sqrt((root**2).sum())
+    mirror[0] += 1.0
+    return (np.eye(len(root)) - mirror * mirror.T / mirror[0])[:, 1:]
 
 
 def default_alphas(values: Array, count: int = 20) -> Array:
@@ -90,15 +130,30 @@ def default_alphas(values: Array, count: int = 20) -> Array:
 def loo_curve(found: Spectrum, alphas: Array) -> Curve:
     """Weighted mean of e_i² and its derivative at each α; one pass over the data."""
     problem, n = found.problem, len(found.problem.X)
-    parts = map_rows(lambda i, j: _pass(found, alphas, i, j), n, problem.X.size)
-    total = np.sum(parts, axis=0) / found.moments.mass
-    return Curve(alphas, total[0], total[1])
+    if found.rows is not None:
+        total = _wide_pass(found.rows, alphas)
+    else:
+        total = np.sum(map_rows(lambda i, j: _pass(found, alphas, i, j), n, problem.X.size), axis=0)
+    return Curve(alphas, *(total / found.moments.mass))
+
+
+def _wide_pass(rows: RowSpectrum, alphas: Array) -> Array:
+    """Σ e² and d/dα Σ e² of the interpolating form: (2, a, t)."""
+    total = np.empty((2, len(alphas), rows.cross.shape[1]))
+    for a, alpha in enumerate(alphas):
+        curve = rows.values + alpha
+        shrink = 1.0 / np.where(curve > 0, curve, 1.0)[:, None]
+        spare = rows.vectors**2 @ np.hstack([shrink, shrink**2])  # D, −D' (n, 2)
+        e = rows.vectors @ (shrink * rows.cross) / spare[:, :1]
+        slope = (e * spare[:, 1:] - rows.vectors @ (shrink**2 * rows.cross)) / spare[:, :1]
+        total[:, a] = (e**2).sum(axis=0), 2.0 * (e * slope).sum(axis=0)
+    return total
 
 
 def _pass(found: Spectrum, alphas: Array, start: int, stop: int) -> Array:
     """Σ e² and d/dα Σ e² over rows start … stop: (2, a, t)."""
     problem, t = found.problem, found.cross.shape[1]
-    shrink = 1.0 / (found.values[:, None] + alphas)  # (k, a)
+    shrink = found.shrink(alphas)
     shrunk = (found.cross[:, :, None] * shrink[:, None, :]).reshape(len(shrink), -1)
     turned = (found.cross[:, :, None] * shrink[:, None, :] ** 2).reshape(len(shrink), -1)
     maps, squares = np.hstack([shrunk, turned]), np.hstack([shrink, shrink**2])

@@ -72,6 +72,7 @@ def iteration_bound(
         shrink = -math.log1p(-1 / math.sqrt(kappa)) / 2 if kappa > 1 else math.inf
         needed = math.log(math.sqrt(2) * start / tolerance)
     else:
-        shrink = math.log((kappa + 1) / (kappa - 1)) if kappa > 1 else math.inf
+        # log((κ + 1)/(κ − 1)), which rounds to log 1 when κ is large
+        shrink = 2 * math.atanh(1 / kappa) if kappa > 1 else math.inf
         needed = math.log(start / tolerance)
     return max(1, math.ceil(needed / shrink))

@@ -42,8 +42,9 @@ def solve_traced(
     coef, condition, mean_x, mean_y = solve(X, y, alphas, weight, fit_intercept=fit_intercept)
     intercept = mean_y - mean_x @ coef
     gradient = _gradient(X, y, alphas, weight, coef, intercept)
-    finite = jnp.isfinite(coef).all()
-    status = jnp.where(finite, int(Status.SOLVED), int(Status.SINGULAR))
+    # Beyond κ²ε = 1 a triangle may still come out finite, but nothing in it can be trusted.
+    sound = jnp.isfinite(coef).all() & (condition**2 * jnp.finfo(X.dtype).eps < 1.0)
+    status = jnp.where(sound, int(Status.SOLVED), int(Status.SINGULAR))
     return TracedFit(coef, intercept, status, condition, gradient)
 
 
@@ -63,13 +64,14 @@ def _dual(
     mean_x, mean_y = share @ X, share @ y
     # √ω would make the derivative at ω = 0 infinite; (K + αΩ⁻¹)⁻¹ = Ω^½(Ω^½KΩ^½ + α)⁻¹Ω^½ keeps
     # one root on each side, and the form ΩK + αI needs none at all.
-    centred_x, centred_y = X - mean_x, y - mean_y
+    centred_x, centred_y = X - mean_x[None, :], y - mean_y[None, :]
     K = omega[:, None] * (centred_x @ centred_x.T)
     right = omega[:, None] * centred_y
     eye = jnp.eye(len(X), dtype=X.dtype)
     each = jax.vmap(lambda a, b: jnp.linalg.solve(K + a * eye, b), (0, 1), 1)
-    values = jnp.linalg.norm(jax.lax.stop_gradient(centred_x), ord=2) ** 2
-    condition = jnp.sqrt((values + alphas.min()) / alphas.min())
+    weighted = jnp.sqrt(jax.lax.stop_gradient(omega))[:, None] * jax.lax.stop_gradient(centred_x)
+    least = jax.lax.stop_gradient(alphas.min())
+    condition = jnp.sqrt((jnp.linalg.norm(weighted, ord=2) ** 2 + least) / least)
     return centred_x.T @ each(alphas, right), condition, mean_x, mean_y
 
 
@@ -80,10 +82,10 @@ def _solve_each(gram: jax.Array, cross: jax.Array, alphas: jax.Array) -> tuple[j
     def one(alpha: jax.Array, right: jax.Array) -> tuple[jax.Array, jax.Array]:
         scaled = gram + alpha * eye
         D = jax.lax.stop_gradient(jax.lax.rsqrt(jnp.diag(scaled)))
-        C = scaled * D * D[:, None]
+        C = scaled * (D[None, :] * D[:, None])
         w = D * cho_solve(cho_factor(C), D * right)
         values = jnp.linalg.eigvalsh(jax.lax.stop_gradient(C))
-        return w, jnp.sqrt(values[-1] / values[0])
+        return w, jnp.sqrt(values[-1] / jnp.maximum(values[0], 0.0))
 
     coef, condition = jax.vmap(one, (0, 1), (1, 0))(alphas, cross)
     return coef, condition.max()
@@ -100,7 +102,7 @@ def _gradient(
     """Largest |xᵀΩr − αw| / (‖x‖‖y‖), as in the host solver; carries no derivative."""
     X, y, coef, intercept = jax.lax.stop_gradient((X, y, coef, intercept))
     omega = jnp.ones(X.shape[0], X.dtype) if weight is None else jax.lax.stop_gradient(weight)
-    residual = omega[:, None] * (y - X @ coef - intercept)
-    slack = jnp.abs(X.T @ residual - jax.lax.stop_gradient(alphas) * coef)
-    norms = jnp.sqrt(omega @ X**2)[:, None] * jnp.sqrt(omega @ y**2)
+    residual = omega[:, None] * (y - X @ coef - intercept[None, :])
+    slack = jnp.abs(X.T @ residual - jax.lax.stop_gradient(alphas)[None, :] * coef)
+    norms = jnp.sqrt(omega @ X**2)[:, None] * jnp.sqrt(omega @ y**2)[None, :]
     return jnp.max(slack / jnp.where(norms > 0, norms, 1.0))
