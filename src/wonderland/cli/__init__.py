@@ -1,0 +1,1 @@
+"""The command `wonderland`: a demo, and fit, predict, show for files."""
