@@ -88,7 +88,7 @@ def test_the_derivative_at_weight_zero_is_finite(rng, shape):
 
         slope = jax.grad(loss)(jnp.asarray(weight))
         step = jnp.zeros(len(weight)).at[0].set(1e-6)
-        forward = (loss(weight + 2 * step) - loss(weight)) / 2e-6
+        forward = (loss(jnp.asarray(weight) + 2 * step) - loss(jnp.asarray(weight))) / 2e-6
     assert np.isfinite(slope).all()
     np.testing.assert_allclose(slope[0], forward, rtol=1e-4)
 

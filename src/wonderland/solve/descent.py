@@ -53,7 +53,8 @@ def solve_descent(
     values, vectors = sl.eigh(moments.gram, check_finite=False)
     floor = values[-1] * len(values) * np.finfo(float).eps
     smallest = values[0] if values[0] > floor else 0.0
-    norms = np.sqrt(np.diag(moments.gram))[:, None] * np.sqrt(moments.power)
+    size = np.sqrt(np.maximum(np.diag(moments.gram), 0.0))
+    norms = size[:, None] * np.sqrt(moments.power)
     norms = np.where(norms > 0, norms, 1.0)
     objective = Quadratic(
         gram=jnp.asarray(moments.gram),

@@ -9,7 +9,6 @@ Plain (β = 0): η = 2/(m + L) where f is m-strongly convex, 1/L otherwise. Mome
 """
 
 from abc import abstractmethod
-from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -63,7 +62,7 @@ class Quadratic(Smooth):
         return jnp.max(jnp.abs(gradient) * self.mass / self.norms)
 
 
-class DescentState(NamedTuple):
+class DescentState(eqx.Module):
     """What the next step needs, and what the stopping rules read.
 
     Attributes:
@@ -106,7 +105,9 @@ class Descent(eqx.Module):
 
     def _eta(self, objective: Smooth) -> jax.Array:
         L, m = objective.lipschitz, objective.strong_convexity
-        return 1.0 / L if self.momentum else jnp.where(m > 0, 2.0 / (m + L), 1.0 / L)
+        # A flat objective (L = 0) is at its minimum everywhere: no step.
+        short = jnp.where(L > 0, 1.0 / jnp.where(L > 0, L, 1.0), 0.0)
+        return short if self.momentum else jnp.where(m > 0, 2.0 / (m + L), short)
 
     def _beta(self, objective: Smooth, count: jax.Array) -> jax.Array:
         if not self.momentum:

@@ -152,8 +152,7 @@ def _wide_pass(rows: RowSpectrum, alphas: Array) -> Array:
 
 def _pass(found: Spectrum, alphas: Array, start: int, stop: int) -> Array:
     """Σ e² and d/dα Σ e² over rows start … stop: (2, a, t)."""
-    problem, t = found.problem, found.cross.shape[1]
-    shrink = found.shrink(alphas)
+    t, shrink = found.cross.shape[1], found.shrink(alphas)
     shrunk = (found.cross[:, :, None] * shrink[:, None, :]).reshape(len(shrink), -1)
     turned = (found.cross[:, :, None] * shrink[:, None, :] ** 2).reshape(len(shrink), -1)
     maps, squares = np.hstack([shrunk, turned]), np.hstack([shrink, shrink**2])

@@ -75,5 +75,6 @@ def _violation(problem: LeastSquares, coef: Array, intercept: Array) -> float:
     moment, _, _ = residual_moments(problem, coef, intercept)
     slack = moment - problem.alpha * coef
     excess = np.where(coef > 0, np.abs(slack), np.maximum(slack, 0.0))
-    norms = np.sqrt((problem.X**2).sum(axis=0))[:, None] * np.sqrt((problem.y**2).sum(axis=0))
+    weight = np.ones(len(problem.X)) if problem.weight is None else problem.weight
+    norms = np.sqrt(weight @ problem.X**2)[:, None] * np.sqrt(weight @ problem.y**2)
     return float(np.max(excess / np.where(norms > 0, norms, 1.0), initial=0.0))

@@ -122,6 +122,10 @@ def _next_burst(burst: int, took: float) -> int:
     return max(1, burst // 2) if took > PATIENCE else burst
 
 
+def _conjugate(matrix: Callable[[jax.Array], jax.Array], right: jax.Array) -> jax.Array:
+    return jax.scipy.sparse.linalg.cg(matrix, right, tol=1e-12)[0]
+
+
 def optimum(
     solver: Solver, objective: Callable[[Any], Any], parameters: Any, w: jax.Array, rules: Stopping
 ) -> jax.Array:
@@ -133,22 +137,25 @@ def optimum(
 
     Args:
         solver: init / step.
-        objective: Builds the objective from θ.
+        objective: Builds the objective from θ; what it closes over counts as constant.
         parameters: θ, any pytree.
-        w: Starting point.
+        w: Starting point; w* does not depend on it.
         rules: Tolerance and iteration limit (a time limit cannot be kept inside a trace).
     """
     numbers = jnp.asarray([rules.tol, rules.step_tol, float(rules.max_iter)], w.dtype)
 
-    def residual(at: jax.Array) -> jax.Array:
-        return objective(parameters).gradient(at)
+    @jax.custom_jvp
+    def solve(theta: Any, start: jax.Array) -> jax.Array:
+        problem = objective(theta)
+        state = solver.init(problem, start)
+        return _burst(solver, problem, state, numbers, jnp.asarray(rules.max_iter))[0].w
 
-    def solve(_: Any, start: jax.Array) -> jax.Array:
-        frozen = objective(jax.lax.stop_gradient(parameters))
-        state = solver.init(frozen, start)
-        return _burst(solver, frozen, state, numbers, jnp.asarray(rules.max_iter))[0].w
+    @solve.defjvp
+    def _(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
+        theta, start = primals
+        found = solve(theta, start)
+        _, moved = jax.jvp(lambda at: objective(at).gradient(found), (theta,), (tangents[0],))
+        _, hessian = jax.linearize(objective(theta).gradient, found)
+        return found, jax.lax.custom_linear_solve(hessian, -moved, _conjugate, symmetric=True)
 
-    def tangent(linear: Callable[[jax.Array], jax.Array], right: jax.Array) -> jax.Array:
-        return jax.scipy.sparse.linalg.cg(linear, right, tol=1e-12)[0]
-
-    return jax.lax.custom_root(residual, w, solve, tangent)
+    return solve(parameters, w)

@@ -64,15 +64,18 @@ def iteration_bound(
         return 0
     if tolerance <= 0:
         return math.inf
-    if convexity <= 0:
-        steps = 2 * start / tolerance if momentum else (start / tolerance) ** 2
-        return math.ceil(steps)
-    kappa = lipschitz / convexity
+    ratio = start / tolerance
+    steps = 2 * ratio if momentum else ratio * ratio
+    if convexity > 0:
+        steps = min(steps, _contracting(lipschitz / convexity, ratio, momentum=momentum))
+    return max(1, math.ceil(steps)) if math.isfinite(steps) else math.inf
+
+
+def _contracting(kappa: float, ratio: float, *, momentum: bool) -> float:
+    """Steps until a geometric rate has shrunk L·D by `ratio`."""
+    if kappa <= 1:
+        return 1.0
     if momentum:
-        shrink = -math.log1p(-1 / math.sqrt(kappa)) / 2 if kappa > 1 else math.inf
-        needed = math.log(math.sqrt(2) * start / tolerance)
-    else:
-        # log((κ + 1)/(κ − 1)), which rounds to log 1 when κ is large
-        shrink = 2 * math.atanh(1 / kappa) if kappa > 1 else math.inf
-        needed = math.log(start / tolerance)
-    return max(1, math.ceil(needed / shrink))
+        return 2 * math.log(math.sqrt(2) * ratio) / -math.log1p(-1 / math.sqrt(kappa))
+    # log((κ + 1)/(κ − 1)), which rounds to log 1 when κ is large
+    return math.log(ratio) / (2 * math.atanh(1 / kappa))

@@ -42,8 +42,10 @@ def solve_traced(
     coef, condition, mean_x, mean_y = solve(X, y, alphas, weight, fit_intercept=fit_intercept)
     intercept = mean_y - mean_x @ coef
     gradient = _gradient(X, y, alphas, weight, coef, intercept)
-    # Beyond κ²ε = 1 a triangle may still come out finite, but nothing in it can be trusted.
-    sound = jnp.isfinite(coef).all() & (condition**2 * jnp.finfo(X.dtype).eps < 1.0)
+    # An eigenvalue at rounding level, 16 min(n, d)·ε of the largest, may be zero: a triangle can
+    # still come out finite, but nothing in it can be trusted.
+    floor = 16 * min(X.shape) * jnp.finfo(X.dtype).eps
+    sound = jnp.isfinite(coef).all() & (condition**2 * floor < 1.0)
     status = jnp.where(sound, int(Status.SOLVED), int(Status.SINGULAR))
     return TracedFit(coef, intercept, status, condition, gradient)
 
