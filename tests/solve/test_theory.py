@@ -45,7 +45,7 @@ def test_the_step_count_is_where_the_gradient_bound_meets_the_tolerance(
     k = iteration_bound(L, m, D, tolerance, momentum=momentum)
     assert k >= 0
     if k == 0:
-        assert L * D <= tolerance
+        assert tolerance >= L * D
         return
     if momentum:
         gap = momentum_bound(k, L, m, D)

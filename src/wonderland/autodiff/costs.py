@@ -15,13 +15,12 @@ from wonderland.autodiff.flops import flops, transcendentals
 from wonderland.autodiff.liveness import peak
 from wonderland.autodiff.programs import Inner, inner, nbytes
 
-__all__ = ["Cost", "cost", "cost_of", "cost_of_eqn", "seconds"]
+__all__ = ["Cost", "cost", "cost_of", "cost_of_eqn", "effort"]
 
-# Nominal machine: what one exp costs in operations, and one byte of traffic in operations. Only
-# ratios between steps matter, for choosing what to recompute; on a machine with another balance
-# the choice stays valid and the budget is measured anyway.
-EXP = 8.0
-BYTE = 4.0
+# A nominal machine: one exp, and one byte of traffic, in operations of a matrix product. CPUs and
+# accelerators of today agree within a factor of three; only ratios between steps matter here.
+EXP = 50.0
+BYTE = 10.0
 
 
 class Cost(NamedTuple):
@@ -85,13 +84,13 @@ def cost_of_eqn(eqn: core.JaxprEqn) -> Cost:
         moved = sum(map(nbytes, eqn.invars)) + sum(map(nbytes, eqn.outvars))
         return Cost(flops(eqn), moved, 0, transcendentals(eqn))
     if eqn.primitive.name == "cond":
-        return max((_sum(body.jaxpr) for body in bodies), key=seconds)
+        return max((_sum(body.jaxpr) for body in bodies), key=effort)
     return _chain(bodies)
 
 
-def seconds(spent: Cost) -> float:
-    """A time in nominal operations, the larger of arithmetic and traffic, for comparisons."""
-    return max(spent.flops + EXP * spent.transcendentals, BYTE * spent.bytes / 4)
+def effort(spent: Cost) -> float:
+    """A time in nominal operations, for comparisons: arithmetic, functions and traffic."""
+    return spent.flops + EXP * spent.transcendentals + BYTE * spent.bytes
 
 
 def _sum(jaxpr: core.Jaxpr) -> Cost:
