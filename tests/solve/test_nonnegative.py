@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.optimize import lsq_linear, nnls
 from sklearn.linear_model import LinearRegression
 
@@ -101,3 +102,15 @@ def test_dependent_columns(rng):
     assert np.all(fit.coef >= 0)
     best = objective(problem._replace(X=X[:, :3]), coef, intercept)
     assert np.all(objective(problem, fit.coef, fit.intercept) <= best * (1 + 1e-8))
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csr_matrix])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_a_sparse_table_gets_the_dense_answer(rng, kind, fit_intercept):
+    problem = make(rng, 40, 5, 2, weighted=True, alpha=0.3, fit_intercept=fit_intercept)
+    X = problem.X * (rng.random(problem.X.shape) < 0.5)
+    dense = solve_nonnegative(problem._replace(X=X))
+    fit = solve_nonnegative(problem._replace(X=kind(X)))
+    np.testing.assert_allclose(fit.coef, dense.coef, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(fit.intercept, dense.intercept, rtol=1e-9)
+    assert fit.gradient < 1e-10

@@ -9,20 +9,21 @@ again on the data with certified digits, and both conditions are measured.
 """
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.optimize import nnls
 
 from wonderland.solve.choose import Method
 from wonderland.solve.direct import solve_direct, ties_of_gram
-from wonderland.solve.moments import host_moments
 from wonderland.solve.normal import residual_moments
 from wonderland.solve.problem import Array, LeastSquares, LinearFit
+from wonderland.solve.sparse import EXACT, solve_sparse, table_moments
 
 __all__ = ["solve_nonnegative"]
 
 
 def solve_nonnegative(problem: LeastSquares) -> LinearFit:
     """Solve each output by itself; claims take the worst."""
-    moments = host_moments(problem)
+    moments = table_moments(problem)
     coef = np.stack(
         [_one(moments.gram, moments.cross[:, k], a) for k, a in enumerate(problem.alpha)], axis=1
     )
@@ -59,7 +60,7 @@ def _polish(problem: LeastSquares, start: Array, output: int) -> LinearFit:
     support = start > 0
     while True:
         kept = np.flatnonzero(support)
-        fit = solve_direct(one._replace(X=np.ascontiguousarray(problem.X[:, kept])))
+        fit = _solve_support(one, kept)
         if np.all(fit.coef >= 0):
             break
         support[kept[fit.coef[:, 0] < 0]] = False
@@ -70,11 +71,18 @@ def _polish(problem: LeastSquares, start: Array, output: int) -> LinearFit:
     return fit._replace(coef=coef, error=error)
 
 
+def _solve_support(problem: LeastSquares, kept: np.ndarray) -> LinearFit:
+    if sp.issparse(problem.X):
+        return solve_sparse(problem._replace(X=problem.X[:, kept]), EXACT, None)
+    return solve_direct(problem._replace(X=np.ascontiguousarray(problem.X[:, kept])))
+
+
 def _violation(problem: LeastSquares, coef: Array, intercept: Array) -> float:
     """How far the two conditions above are from holding, in cosines."""
     moment, _, _ = residual_moments(problem, coef, intercept)
     slack = moment - problem.alpha * coef
     excess = np.where(coef > 0, np.abs(slack), np.maximum(slack, 0.0))
     weight = np.ones(len(problem.X)) if problem.weight is None else problem.weight
-    norms = np.sqrt(weight @ problem.X**2)[:, None] * np.sqrt(weight @ problem.y**2)
+    squares = problem.X.multiply(problem.X) if sp.issparse(problem.X) else problem.X**2
+    norms = np.sqrt(squares.T @ weight)[:, None] * np.sqrt(weight @ problem.y**2)
     return float(np.max(excess / np.where(norms > 0, norms, 1.0), initial=0.0))

@@ -57,6 +57,8 @@ def scale(gram: Array, alpha: float) -> Scaled:
     diagonal = np.diag(gram) + alpha
     D = np.where(diagonal > 0, 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 1.0)
     C = (gram + alpha * np.eye(len(gram))) * D * D[:, None]
+    if not C.size:
+        return Scaled(C, D, 1.0, "no columns")
     root, info = sl.lapack.dpotrf(C, clean=1)
     if info:
         return Scaled(None, D, np.inf, "Cholesky met a pivot that is not positive")
