@@ -12,7 +12,7 @@ from typing import Any
 
 from jax.extend import core
 
-from wonderland.autodiff.programs import names, size
+from wonderland.autodiff.programs import names, shape, size
 
 __all__ = ["MOVES", "TRANSCENDENTAL", "flops", "transcendentals"]
 
@@ -55,14 +55,14 @@ def transcendentals(eqn: core.JaxprEqn) -> int:
 def _product(eqn: core.JaxprEqn) -> int:
     """2·(entries of the result)·(length of the contraction)."""
     (contracted, _), _ = eqn.params["dimension_numbers"]
-    shape = eqn.invars[0].aval.shape
-    return 2 * size(eqn.outvars[0]) * math.prod(shape[axis] for axis in contracted)
+    lengths = shape(eqn.invars[0])
+    return 2 * size(eqn.outvars[0]) * math.prod(lengths[axis] for axis in contracted)
 
 
 def _convolution(eqn: core.JaxprEqn) -> int:
     """2·(entries of the result)·(kernel entries that meet in one of them)."""
     kernel = eqn.invars[1]
-    channels = kernel.aval.shape[eqn.params["dimension_numbers"].rhs_spec[0]]
+    channels = shape(kernel)[eqn.params["dimension_numbers"].rhs_spec[0]]
     return 2 * size(eqn.outvars[0]) * (size(kernel) // max(channels, 1))
 
 
@@ -93,7 +93,7 @@ def _power(eqn: core.JaxprEqn) -> int:
 def _sort(eqn: core.JaxprEqn) -> int:
     """n·log₂ n comparisons along the sorted axis."""
     operand = eqn.invars[0]
-    length = operand.aval.shape[eqn.params.get("dimension", -1)] if operand.aval.shape else 1
+    length = shape(operand)[eqn.params.get("dimension", -1)] if shape(operand) else 1
     return size(operand) * max(math.ceil(math.log2(max(length, 1))), 1)
 
 
@@ -108,7 +108,7 @@ def _matrix(leading: Callable[[int, int], float]) -> Callable[[core.JaxprEqn], i
     """A cost for each m × n matrix of a batch."""
 
     def count(eqn: core.JaxprEqn) -> int:
-        *batch, m, n = eqn.invars[0].aval.shape
+        *batch, m, n = shape(eqn.invars[0])
         return round(math.prod(batch) * leading(m, n))
 
     return count
@@ -116,7 +116,7 @@ def _matrix(leading: Callable[[int, int], float]) -> Callable[[core.JaxprEqn], i
 
 def _triangular(eqn: core.JaxprEqn) -> int:
     """n² for each right-hand side."""
-    return size(eqn.invars[1]) * eqn.invars[0].aval.shape[-1]
+    return size(eqn.invars[1]) * shape(eqn.invars[0])[-1]
 
 
 def _random(eqn: core.JaxprEqn) -> int:

@@ -4,11 +4,11 @@ A JAX function becomes a *jaxpr*: equations `outputs = primitive(inputs)` in the
 they run. What is read off a jaxpr here is exact; nothing is executed.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
-import numpy as np
 from jax.extend import core
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "names",
     "nbytes",
     "part",
+    "shape",
     "size",
     "trips",
     "variables",
@@ -57,9 +58,14 @@ def names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+def shape(atom: Any) -> tuple[int, ...]:
+    """Shape of a variable or literal; tokens have none."""
+    return tuple(getattr(atom.aval, "shape", ()))
+
+
 def size(atom: Any) -> int:
     """Number of entries of a variable or literal."""
-    return int(np.prod(getattr(atom.aval, "shape", ()), dtype=np.int64))
+    return math.prod(shape(atom))
 
 
 def nbytes(atom: Any) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax.extend import core
 
-from wonderland.autodiff.programs import CALLS, names, size
+from wonderland.autodiff.programs import CALLS, names, shape, size
 
 __all__ = ["Structure", "structures"]
 
@@ -75,9 +75,9 @@ def _spread(operand: Any, out: Any, kind: Structure) -> Structure:
 def _product(eqn: core.JaxprEqn, place: int) -> Structure:
     """I ⊗ B: a block for every batch entry and every free entry of this operand."""
     contracted, _ = eqn.params["dimension_numbers"]
-    shape = eqn.invars[place].aval.shape
+    lengths = shape(eqn.invars[place])
     inside = {*contracted[place]}
-    copies = math.prod(length for axis, length in enumerate(shape) if axis not in inside)
+    copies = math.prod(length for axis, length in enumerate(lengths) if axis not in inside)
     if copies > 1:
         return Structure.BLOCKS
     return (
@@ -88,7 +88,7 @@ def _product(eqn: core.JaxprEqn, place: int) -> Structure:
 
 
 def _matrix(eqn: core.JaxprEqn, place: int) -> Structure:
-    batch = eqn.invars[place].aval.shape[:-2]
+    batch = shape(eqn.invars[place])[:-2]
     return Structure.BLOCKS if math.prod(batch) > 1 else Structure.DENSE
 
 
@@ -113,8 +113,8 @@ def _only(kind: Structure, *others: Structure) -> Callable[[Any, int], Structure
 
 
 def _scan_like(eqn: core.JaxprEqn, place: int) -> Structure:
-    shape = eqn.invars[place].aval.shape
-    if shape[eqn.params["axis"]] == size(eqn.invars[place]):
+    lengths = shape(eqn.invars[place])
+    if lengths[eqn.params["axis"]] == size(eqn.invars[place]):
         return Structure.DENSE if eqn.params.get("reverse") else Structure.TRIANGULAR
     return Structure.BLOCKS
 
