@@ -98,12 +98,6 @@ class LinearEstimator(Regressor):
 
     def _answer(self, problem: LeastSquares) -> Outcome:
         route = "positive" if self.positive else ROUTES[self.solver]
-        if route == "positive" and sp.issparse(problem.X):
-            raise InputTypeError(
-                "Sparse data was passed for X, but dense data is required",
-                "a dense table, as positive=True needs",
-                "Pass X.toarray() where memory allows, or positive=False",
-            )
         return answer(problem, self._plan(route))
 
     def _publish(
@@ -113,7 +107,7 @@ class LinearEstimator(Regressor):
         fit = outcome.fit
         mass, rows = mass_of(problem)
         inference = infer(fit, problem, rows)
-        coef, intercept = _shaped(fit, table, fit_intercept=bool(self.fit_intercept))
+        coef, intercept = self._shaped(fit, table)
         claims = claims_of(
             outcome,
             names=self._column_names(table, len(fit.coef)),
@@ -134,6 +128,14 @@ class LinearEstimator(Regressor):
             "_dtype": table.dtype,
         }
 
+    def _shaped(self, fit: LinearFit, table: Table) -> tuple[Any, Any]:
+        """coef_ (d,) or (t, d) and intercept_, in the floating type of X."""
+        coef = fit.coef[:, 0] if table.flat else np.ascontiguousarray(fit.coef.T)
+        intercept = fit.intercept[0] if table.flat else fit.intercept
+        if not self.fit_intercept:
+            return coef.astype(table.dtype), 0.0
+        return coef.astype(table.dtype), intercept.astype(table.dtype)
+
     def _predict(self, X: Any) -> np.ndarray:
         if self.basis is not None:
             X = _dense(X)
@@ -150,7 +152,7 @@ class LinearEstimator(Regressor):
     def standard_errors_(self) -> np.ndarray:
         """Standard error of each coefficient, in the shape of `coef_`; infinite where undetermined."""
         slopes = self._errors()[len(self._errors()) - self.model_.coef.shape[-1] :]
-        return slopes[:, 0] if self._flat else slopes.T
+        return slopes[:, 0] if self.coef_.ndim == 1 else slopes.T
 
     @property
     def intercept_standard_error_(self) -> Any:
@@ -227,12 +229,6 @@ class LinearEstimator(Regressor):
     def _spread(self, values: np.ndarray) -> Any:
         return float(values[0]) if self._flat else values
 
-    def __sklearn_tags__(self) -> Any:
-        """Sparse tables are welcome unless a basis or positive=True needs dense ones."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self.positive
-        return tags
-
 
 DEFAULT_STEPS = 100_000  # of descent, when max_iter is None
 
@@ -243,15 +239,6 @@ def _dense(X: Any) -> np.ndarray:
 
 def _per_output(values: np.ndarray, table: Table) -> Any:
     return float(values[0]) if table.flat else values
-
-
-def _shaped(fit: LinearFit, table: Table, *, fit_intercept: bool) -> tuple[Any, Any]:
-    """coef_ (d,) or (t, d) and intercept_, in the floating type of X."""
-    coef = fit.coef[:, 0] if table.flat else np.ascontiguousarray(fit.coef.T)
-    intercept = fit.intercept[0] if table.flat else fit.intercept
-    if not fit_intercept:
-        return coef.astype(table.dtype), 0.0
-    return coef.astype(table.dtype), intercept.astype(table.dtype)
 
 
 def mass_of(problem: LeastSquares) -> tuple[float, int]:

@@ -118,6 +118,12 @@ class LinearRegression(LinearEstimator):
     def _solver_names(self) -> tuple[str, ...]:
         return ("auto", "direct", "descent")
 
+    def __sklearn_tags__(self) -> Any:
+        """As in scikit-learn, coefficients ≥ 0 need a dense table here."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self.positive
+        return tags
+
     def _fit(self, table: Table) -> dict[str, Any]:
         problem = self._state(table, np.zeros(table.y.shape[1]))
         outcome = self._answer(problem)

@@ -27,7 +27,7 @@ from wonderland.linear.routes import Outcome
 from wonderland.shell.inputs import Table
 from wonderland.solve.direct import solve_direct, solve_from
 from wonderland.solve.leave_one_out import default_alphas, loo_curve, spectrum, tune
-from wonderland.solve.problem import LeastSquares
+from wonderland.solve.problem import LeastSquares, LinearFit
 
 __all__ = ["Ridge", "RidgePath", "fit_ridge", "ridge_path"]
 
@@ -209,10 +209,26 @@ class Ridge(LinearEstimator):
                 "Pass solver='auto' for the unconstrained problem",
             )
 
+    def _check_sparse(self, X: Any) -> None:
+        """scikit-learn's rule: these names do not fit an intercept on sparse tables."""
+        if sp.issparse(X) and self.fit_intercept and self.solver in CENTRING:
+            raise InputError(
+                f"solver='{self.solver}' does not support fitting the intercept on sparse data",
+                "solver 'auto', 'direct', 'lsqr', 'sag' or 'descent' for a sparse table",
+                "Pass solver='auto', or fit_intercept=False",
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse tables are welcome whatever the sign of the coefficients."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def _fit(self, table: Table) -> dict[str, Any]:
         tuned = isinstance(self.alpha, str)
         alpha = np.zeros(table.y.shape[1]) if tuned else _per_output(self.alpha, table)
         problem = self._state(table, alpha)
+        self._check_sparse(problem.X)
         if tuned:
             return self._fit_tuned(problem, table)
         outcome = self._answer(problem)
@@ -220,12 +236,23 @@ class Ridge(LinearEstimator):
             **self._publish(outcome, problem, table),
             "alpha_": self.alpha,
             "solver_": self._used(outcome),
-            "n_iter_": None if not outcome.fit.iterations else np.array(outcome.fit.iterations),
+            "n_iter_": self._steps(outcome),
         }
+
+    def _shaped(self, fit: LinearFit, table: Table) -> tuple[Any, Any]:
+        """As scikit-learn's Ridge: one output has coef_ (d,), also where y came as a column."""
+        coef, intercept = super()._shaped(fit, table)
+        return coef.ravel() if len(fit.coef.T) == 1 else coef, intercept
 
     def _used(self, outcome: Outcome) -> str:
         """The name asked for, as scikit-learn reports it; for "auto" what was chosen."""
         return outcome.fit.solver if self.solver == "auto" else self.solver
+
+    def _steps(self, outcome: Outcome) -> np.ndarray | None:
+        """Steps per output; a direct method is one, and scikit-learn's uncounted names have none."""
+        if self.solver in UNCOUNTED:
+            return None
+        return np.array(outcome.fit.iterations or (1,) * outcome.fit.coef.shape[1])
 
     def _fit_tuned(self, problem: LeastSquares, table: Table) -> dict[str, Any]:
         """One factorisation serves the whole path, the derivative and the final fit."""
@@ -248,12 +275,14 @@ class Ridge(LinearEstimator):
             "alphas_": curve.alphas,
             "loo_errors_": curve.error.sum(axis=1),
             "solver_": self._used(outcome),
-            "n_iter_": None if not outcome.fit.iterations else np.array(outcome.fit.iterations),
+            "n_iter_": self._steps(outcome),
         }
 
 
 DIRECT = ("auto", "direct", "svd", "cholesky")
 SOLVERS = (*DIRECT, "descent", "sag", "saga", "lsqr", "sparse_cg", "lbfgs")
+CENTRING = ("saga", "svd", "cholesky")
+UNCOUNTED = ("svd", "cholesky", "sparse_cg")
 TUNERS = ("loo", "gradient")
 
 
@@ -286,7 +315,8 @@ def _per_output(alpha: Any, table: Table) -> np.ndarray:
     values, outputs = double(alpha), table.y.shape[1]
     if values.size not in (1, outputs):
         raise InputError(
-            f"Number of targets and number of penalties do not correspond: {outputs} != {values.size}",
+            f"Number of targets and number of penalties do not correspond: "
+            f"{values.size} != {outputs}",
             "one alpha, or one per output",
             f"Pass alpha with 1 or {outputs} entries",
         )

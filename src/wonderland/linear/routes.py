@@ -17,12 +17,12 @@ from wonderland.solve.bounds import UNIT
 from wonderland.solve.choose import Method
 from wonderland.solve.descent import DescentFit, solve_descent
 from wonderland.solve.direct import solve_direct, ties_of_gram
-from wonderland.solve.moments import Moments, host_moments
+from wonderland.solve.moments import Moments
 from wonderland.solve.nonnegative import solve_nonnegative
 from wonderland.solve.normal import Scaled, residual_moments, scale, spread_intercept
 from wonderland.solve.problem import Array, LeastSquares, LinearFit
 from wonderland.solve.run import Stopping
-from wonderland.solve.sparse import solve_lsqr, solve_sparse, sparse_moments
+from wonderland.solve.sparse import EXACT, solve_lsqr, solve_sparse, table_moments
 
 __all__ = ["ROUTES", "Outcome", "Plan", "answer"]
 
@@ -78,9 +78,6 @@ def answer(problem: LeastSquares, plan: Plan) -> Outcome:
     return Outcome(solve_direct(problem))
 
 
-EXACT = 1e-12  # what "direct" asks of LSQR where a table is too large for anything direct
-
-
 def _krylov(problem: LeastSquares, stopping: Stopping) -> Outcome:
     table = problem if sp.issparse(problem.X) else problem._replace(X=sp.csr_array(problem.X))
     return _ended(solve_lsqr(table, stopping.tol, stopping.max_iter))
@@ -94,7 +91,7 @@ def _ended(fit: LinearFit) -> Outcome:
 
 def _descend(problem: LeastSquares, plan: Plan) -> Outcome:
     """Descent on the moments, certified: ‖w − w*‖ ≤ ‖∇f(w)‖/m."""
-    moments = sparse_moments(problem) if sp.issparse(problem.X) else host_moments(problem)
+    moments = table_moments(problem)
     found = solve_descent(
         moments, problem.alpha, plan.stopping, momentum=plan.momentum, progress=plan.progress
     )

@@ -109,7 +109,8 @@ class Regressor(MultiOutputMixin, RegressorMixin, Estimator):
 
     def _learn(self, *data: Any) -> dict[str, Any]:
         X, y, sample_weight = data
-        table = read_table(self, X, y, sample_weight)
+        sparse = self.__sklearn_tags__().input_tags.sparse
+        table = read_table(self, X, y, sample_weight, sparse=sparse)
         try:
             return {"target_names_": table.targets, **self._fit(table)}
         except NotFiniteError:

@@ -22,7 +22,7 @@ from wonderland.solve.normal import (
     spread_intercept,
 )
 from wonderland.solve.problem import Array, LeastSquares, LinearFit, doubled_columns
-from wonderland.solve.refine import Factors, factorise, solve_augmented
+from wonderland.solve.refine import EPS, Factors, factorise, solve_augmented
 
 __all__ = ["moments_sound", "solve_direct", "solve_from", "solve_moments", "ties_of_gram"]
 
@@ -242,12 +242,16 @@ def _refined_error(
 
 
 def _rows_first(problem: LeastSquares) -> LinearFit:
-    """More columns than rows: the solution lies in the row space, X̃ᵀ = QR, w = Q z."""
+    """More columns than rows: the solution lies in the row space, X̃ᵀ = QR, w = Q z.
+
+    Repeated rows make that space smaller: its dimension is found first, so that the reduced
+    problem X̃Q z = ỹ always has independent columns.
+    """
     mean_x, mean_y, X, y = _centred(problem)
     if problem.fit_intercept:
         X, y = _without_mean(problem, X), _without_mean(problem, y)
-    Q, R = sl.qr(X.T, mode="economic", check_finite=False)
-    reduced = LeastSquares(np.ascontiguousarray(R.T), y, None, problem.alpha, fit_intercept=False)
+    Q = factorise(_without_noise(problem, X).T, square=True).Q
+    reduced = LeastSquares(X @ Q, y, None, problem.alpha, fit_intercept=False)
     fit = _refined(reduced, "fewer rows than columns: solved in the row space")
     coef = Q @ fit.coef
     return fit._replace(
@@ -256,7 +260,6 @@ def _rows_first(problem: LeastSquares) -> LinearFit:
         inverse=None,
         error=np.full((problem.parameters, y.shape[1]), np.inf),
         collinear=(),
-        rank=min(fit.rank, len(problem.X) - int(problem.fit_intercept)),
     )
 
 
@@ -278,6 +281,15 @@ def _without_mean(problem: LeastSquares, rows: Array) -> Array:
     mirror = axis / np.sqrt((axis**2).sum())
     mirror[0] += 1.0
     return rows[1:] - mirror[1:] * ((mirror.T @ rows) / mirror[0])
+
+
+def _without_noise(problem: LeastSquares, rows: Array) -> Array:
+    """Rows that centring left at rounding level are zero: scaling must not make them look real."""
+    raw = np.sqrt((problem.X**2).sum(axis=1).max(initial=0.0))
+    if problem.weight is not None:
+        raw *= np.sqrt(problem.weight.max())
+    norms = np.sqrt((rows**2).sum(axis=1))
+    return np.where(norms[:, None] > 16 * EPS * raw, rows, 0.0)
 
 
 def _dual(problem: LeastSquares, reason: str) -> LinearFit:

@@ -49,7 +49,9 @@ def _one(gram: Array, cross: Array, alpha: float) -> Array:
     """Min wᵀ(G + αI)w − 2hᵀw over w ≥ 0, as ‖Rw − R⁻ᵀh‖ with RᵀR = G + αI."""
     scale = 1.0 / np.sqrt(np.maximum(np.diag(gram) + alpha, np.finfo(float).tiny))
     values, vectors = np.linalg.eigh((gram + alpha * np.eye(len(gram))) * scale * scale[:, None])
-    root = np.sqrt(np.maximum(values, values[-1] * len(gram) * np.finfo(float).eps))
+    # Directions at rounding level hold no information: kept, they would steer the active set.
+    real = values > values[-1] * len(gram) * np.finfo(float).eps
+    root, vectors = np.sqrt(values[real]), vectors[:, real]
     right = (vectors.T @ (scale * cross)) / root
     return scale * nnls(root[:, None] * vectors.T, right, maxiter=30 * len(gram))[0]
 
@@ -82,7 +84,7 @@ def _violation(problem: LeastSquares, coef: Array, intercept: Array) -> float:
     moment, _, _ = residual_moments(problem, coef, intercept)
     slack = moment - problem.alpha * coef
     excess = np.where(coef > 0, np.abs(slack), np.maximum(slack, 0.0))
-    weight = np.ones(len(problem.X)) if problem.weight is None else problem.weight
+    weight = np.ones(problem.X.shape[0]) if problem.weight is None else problem.weight
     squares = problem.X.multiply(problem.X) if sp.issparse(problem.X) else problem.X**2
     norms = np.sqrt(squares.T @ weight)[:, None] * np.sqrt(weight @ problem.y**2)
     return float(np.max(excess / np.where(norms > 0, norms, 1.0), initial=0.0))

@@ -21,7 +21,7 @@ import scipy.linalg as sl
 from wonderland.core.doubled import Doubled, matmul
 from wonderland.solve.problem import Array
 
-__all__ = ["Factors", "factorise", "solve_augmented"]
+__all__ = ["EPS", "Factors", "factorise", "solve_augmented"]
 
 EPS = float(np.finfo(np.float64).eps)
 STEPS = 12  # refinement stops by itself long before; a bound against endless loops
@@ -47,12 +47,12 @@ class Factors(NamedTuple):
     rank: int
 
 
-def factorise(A: Array, fixed: int = 0) -> Factors:
+def factorise(A: Array, fixed: int = 0, *, square: bool = False) -> Factors:
     """Rank-revealing QR of the column-scaled matrix.
 
     A column is dependent when what is left of it is at rounding level: 8ε√p of the largest for a
-    tall matrix, whose columns carry one rounding each; LAPACK's pε for a square one, which is
-    itself the outcome of a factorisation.
+    tall matrix, whose columns carry one rounding each; LAPACK's pε for a `square` one and others
+    that are themselves the outcome of a computation.
 
     A tall matrix is first reduced by an unpivoted QR, which runs at matrix-multiply speed; the
     pivoted one then sees only a p × p triangle. The first `fixed` columns (the intercept) stay in
@@ -67,7 +67,7 @@ def factorise(A: Array, fixed: int = 0) -> Factors:
     Q = np.hstack([Q[:, :fixed], Q[:, fixed:] @ turn])
     R = np.vstack([head[:, order], np.hstack([np.zeros((below.shape[0], fixed)), below])])
     diagonal = np.abs(np.diag(R))
-    tall = A.shape[0] > A.shape[1]
+    tall = A.shape[0] > A.shape[1] and not square
     floor = EPS * (8.0 * np.sqrt(A.shape[1]) if tall else max(8.0, A.shape[1]))
     floor *= diagonal.max(initial=0.0)
     kept = np.ones(min(R.shape), dtype=bool)

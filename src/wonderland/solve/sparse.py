@@ -1,17 +1,21 @@
 """Sparse tables: second moments without densifying, LSQR where even those are too large."""
 
+from typing import Any
+
 import numpy as np
+import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 
 from wonderland.solve.choose import GRAM, Method
 from wonderland.solve.direct import moments_sound, solve_direct, solve_moments
-from wonderland.solve.moments import Moments
+from wonderland.solve.moments import Moments, host_moments
 from wonderland.solve.normal import scale
 from wonderland.solve.problem import Array, LeastSquares, LinearFit
 
-__all__ = ["solve_lsqr", "solve_sparse"]
+__all__ = ["EXACT", "solve_lsqr", "solve_sparse", "sparse_moments", "table_moments"]
 
 WIDE = 3000  # columns up to which the d × d Gram matrix is formed
+EXACT = 1e-12  # what a direct solver asks of LSQR on a table too large for anything direct
 OUT_OF_STEPS = 7  # LSQR's reason for stopping at the iteration limit
 DENSE = 1 << 27  # entries (1 GB) up to which an ill-conditioned table is densified
 
@@ -27,6 +31,11 @@ def solve_sparse(problem: LeastSquares, tol: float, max_iter: int | None) -> Lin
     if n * d <= DENSE:
         return solve_direct(problem._replace(X=problem.X.toarray()))
     return solve_lsqr(problem, tol, max_iter)
+
+
+def table_moments(problem: LeastSquares) -> Moments:
+    """Second moments of a dense or a sparse table."""
+    return sparse_moments(problem) if sp.issparse(problem.X) else host_moments(problem)
 
 
 def sparse_moments(problem: LeastSquares) -> Moments:
@@ -68,7 +77,7 @@ def solve_lsqr(problem: LeastSquares, tol: float, max_iter: int | None) -> Linea
         intercept=mean_y - mean_x @ coef,
         inverse=None,
         rss=(residual**2).sum(axis=0),
-        rank=min(n, d),
+        rank=min(n - int(problem.fit_intercept), d),  # at most: LSQR does not measure it
         condition=float(max(run[6] for run in runs)),
         condition_how="LSQR's running estimate",
         gradient=_cosine(slack, table, target, weight, X),
@@ -81,9 +90,7 @@ def solve_lsqr(problem: LeastSquares, tol: float, max_iter: int | None) -> Linea
     )
 
 
-def _cosine(
-    slack: Array, table: spl.LinearOperator, target: Array, weight: Array, X: Array
-) -> float:
+def _cosine(slack: Array, table: spl.LinearOperator, target: Array, weight: Array, X: Any) -> float:
     """Largest |x_jᵀr| / (‖x_j‖‖y‖)."""
     norms = np.sqrt(np.asarray(X.multiply(X).T @ weight)).reshape(-1, 1)
     norms = norms * np.sqrt((target**2).sum(axis=0))
