@@ -16,6 +16,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from wonderland.autodiff.conditions import KKT as KKT
+    from wonderland.autodiff.conditions import Argmin as Argmin
+    from wonderland.autodiff.conditions import Condition as Condition
+    from wonderland.autodiff.conditions import FixedPoint as FixedPoint
+    from wonderland.autodiff.conditions import Root as Root
+    from wonderland.autodiff.implicit import ImplicitFunction as ImplicitFunction
+    from wonderland.autodiff.implicit import implicit as implicit
+    from wonderland.autodiff.linear_solve import solve_linear as solve_linear
     from wonderland.autodiff.modes import LinearMap as LinearMap
     from wonderland.autodiff.modes import directional_derivative as directional_derivative
     from wonderland.autodiff.modes import gradient as gradient
@@ -26,6 +34,9 @@ if TYPE_CHECKING:
     from wonderland.autodiff.modes import vjp as vjp
 
 _HOMES = {
+    "conditions": ("KKT", "Argmin", "Condition", "FixedPoint", "Root"),
+    "implicit": ("ImplicitFunction", "implicit"),
+    "linear_solve": ("solve_linear",),
     "modes": (
         "LinearMap",
         "directional_derivative",

@@ -15,7 +15,7 @@ import numpy as np
 
 from wonderland.core.errors import InputError
 
-__all__ = ["as_cotangent", "as_tangent", "describe", "moving", "restricted", "scalar"]
+__all__ = ["as_cotangent", "as_tangent", "can_move", "describe", "moving", "restricted", "scalar"]
 
 
 def moving(x: Any, name: str = "x") -> tuple[Any, Any]:
@@ -24,7 +24,7 @@ def moving(x: Any, name: str = "x") -> tuple[Any, Any]:
     >>> moving({"w": 1.0, "degree": 2})[1]
     {'degree': 2, 'w': None}
     """
-    moves, stays = eqx.partition(x, _can_move)
+    moves, stays = eqx.partition(x, can_move)
     if not jax.tree.leaves(moves):
         raise InputError(
             f"{name} has no real or complex leaf: it is {describe(x)}",
@@ -87,7 +87,8 @@ def _same_structure(a: Any, b: Any) -> bool:
     return bool(jax.tree.structure(a) == jax.tree.structure(b))  # type: ignore[operator]
 
 
-def _can_move(leaf: Any) -> bool:
+def can_move(leaf: Any) -> bool:
+    """Whether a leaf is a real or complex number or array, which alone have derivatives."""
     if isinstance(leaf, float | complex | np.inexact):
         return True
     return isinstance(leaf, jax.Array | np.ndarray) and jnp.issubdtype(leaf.dtype, jnp.inexact)
