@@ -29,7 +29,7 @@ import jax
 import numpy as np
 
 from wonderland.core.errors import InputTypeError, StoreError
-from wonderland.core.evidence import Claim, Evidence
+from wonderland.core.evidence import Evidence
 
 __all__ = ["load", "save", "storable"]
 
@@ -147,11 +147,13 @@ def _encode(value: Any, keep: Callable[[np.ndarray], None], count: Callable[[], 
         return {"object": _path(type(value)), "state": inner(value.value)}
     if isinstance(value, int | float) and not isinstance(value, np.generic):
         return value if np.isfinite(value) else {"number": repr(value)}
+    if isinstance(value, np.dtype):
+        return {"dtype": value.str}
     if isinstance(value, np.ndarray | np.generic | jax.Array):
         return _encode_array(value, keep, count)
     if isinstance(value, list):
         return [inner(item) for item in value]
-    if isinstance(value, Claim | Evidence) or _buildable(type(value)):
+    if isinstance(value, Evidence) or _buildable(type(value)):
         return {"object": _path(type(value)), "state": _state(value, inner)}
     if isinstance(value, tuple):
         return {"tuple": [inner(item) for item in value]}
@@ -189,7 +191,7 @@ def _encode_array(value: Any, keep: Callable[[np.ndarray], None], count: Callabl
 
 
 def _state(value: Any, inner: Callable[[Any], Any]) -> Any:
-    if isinstance(value, Claim):
+    if isinstance(value, tuple):
         return [inner(item) for item in value]
     if isinstance(value, Evidence):
         return [inner(item) for item in value.values()]
@@ -216,6 +218,8 @@ def _decode(value: Any, arrays: list[np.ndarray]) -> Any:
         return {inner(key): inner(item) for key, item in value["mapping"]}
     if "number" in value:
         return float(value["number"])
+    if "dtype" in value:
+        return np.dtype(value["dtype"])
     return _find(value.get("type") or value["function"])
 
 
@@ -231,8 +235,8 @@ def _decode_array(value: Mapping[str, Any], arrays: list[np.ndarray]) -> Any:
 
 
 def _rebuild(cls: type, state: Any) -> Any:
-    if cls is Claim:
-        return Claim(*state)
+    if issubclass(cls, tuple):
+        return cls(*state)
     if cls is Evidence:
         return Evidence(state)
     if issubclass(cls, Enum):
@@ -254,8 +258,10 @@ def _allowed(path: str) -> bool:
 
 def _buildable(cls: type) -> bool:
     """Whether instances of the class may be rebuilt from a file."""
-    if issubclass(cls, Enum | tuple | np.ndarray | np.generic):
+    if issubclass(cls, Enum | np.ndarray | np.generic):
         return False
+    if issubclass(cls, tuple) and not hasattr(cls, "_fields"):
+        return False  # a plain tuple is written as one; named tuples are objects with fields
     ours = _path(cls).startswith("wonderland.")
     return ours or _path(cls) in _registered or issubclass(cls, eqx.Module)
 
