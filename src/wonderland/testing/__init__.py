@@ -1,0 +1,69 @@
+"""The laws of each family, public: what must be true of every part, told when it is not.
+
+Each law is a function that returns None when it holds and raises AssertionError with a sentence
+when it does not. Try them on your own estimators, bases and functions:
+
+>>> import numpy as np, wonderland as wl
+>>> X = np.random.default_rng(0).normal(size=(20, 2))
+>>> wl.testing.weights_are_repetition(wl.Ridge(), X, X[:, 0], counts=np.arange(20) % 3)
+"""
+
+from wonderland.testing.bases import (
+    basis_has_one_name_per_column,
+    basis_is_the_same_on_host_and_jax,
+    basis_maps_each_row_alone,
+    doubled_columns_round_to_the_host,
+)
+from wonderland.testing.compare import same
+from wonderland.testing.compiling import nothing_compiles_again
+from wonderland.testing.differentiable import (
+    gradient_is_finite_difference,
+    jit_is_eager,
+    vmap_is_a_loop,
+)
+from wonderland.testing.estimators import (
+    clones_and_pickles,
+    evidence_is_plain,
+    predictions_are_the_models,
+    same_seed_same_fit,
+    samples_in_any_order,
+    saving_keeps_every_bit,
+    weights_are_repetition,
+    zero_weight_is_absence,
+)
+from wonderland.testing.linear import (
+    outputs_are_fitted_alone,
+    penalties_are_extra_samples,
+    shrinks_as_the_penalty_grows,
+    the_intercept_is_free,
+)
+from wonderland.testing.transactions import (
+    failed_fit_changes_nothing,
+    interrupted_fit_changes_nothing,
+)
+
+__all__ = [
+    "basis_has_one_name_per_column",
+    "basis_is_the_same_on_host_and_jax",
+    "basis_maps_each_row_alone",
+    "clones_and_pickles",
+    "doubled_columns_round_to_the_host",
+    "evidence_is_plain",
+    "failed_fit_changes_nothing",
+    "gradient_is_finite_difference",
+    "interrupted_fit_changes_nothing",
+    "jit_is_eager",
+    "nothing_compiles_again",
+    "outputs_are_fitted_alone",
+    "penalties_are_extra_samples",
+    "predictions_are_the_models",
+    "same",
+    "same_seed_same_fit",
+    "samples_in_any_order",
+    "saving_keeps_every_bit",
+    "shrinks_as_the_penalty_grows",
+    "the_intercept_is_free",
+    "vmap_is_a_loop",
+    "weights_are_repetition",
+    "zero_weight_is_absence",
+]
