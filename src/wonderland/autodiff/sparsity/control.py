@@ -11,7 +11,7 @@ from .known import Known
 from .loops import Body, body_of, closed_scan, closed_state, stepped_scan
 from .sets import Dependence, common, nothing
 
-__all__ = ["nested_steps"]
+__all__ = ["nested_steps", "programs"]
 
 STEPPED: Final = 3000  # iterations of a scan that are composed one by one
 
@@ -27,7 +27,6 @@ STEPPED: Final = 3000  # iterations of a scan that are composed one by one
     "custom_jvp_call",
     "custom_vjp_call",
     "custom_vjp_call_jaxpr",
-    "run_state",
 )
 def _call(context: Context, eqn: JaxprEqn, inputs: list[Value]) -> list[Value]:
     """The program that is called."""
@@ -76,12 +75,13 @@ def nested_steps(jaxpr: Jaxpr) -> int:
     """How many steps walking a program takes, loops inside it counted with their length."""
     total = 0
     for eqn in jaxpr.eqns:
-        inner = sum(nested_steps(each) for each in _programs(eqn.params.values()))
+        inner = sum(nested_steps(each) for each in programs(eqn.params.values()))
         total += 1 + inner * eqn.params.get("length", 1)
     return total
 
 
-def _programs(values: Any) -> list[Jaxpr]:
+def programs(values: Any) -> list[Jaxpr]:
+    """The programs among the parameters of a step."""
     found: list[Jaxpr] = []
     for value in values:
         if isinstance(value, ClosedJaxpr):
@@ -89,7 +89,7 @@ def _programs(values: Any) -> list[Jaxpr]:
         elif isinstance(value, Jaxpr):
             found.append(value)
         elif isinstance(value, tuple):
-            found.extend(_programs(value))
+            found.extend(programs(value))
     return found
 
 

@@ -58,6 +58,11 @@ def _slice(ids: np.ndarray, params: dict[str, Any]) -> np.ndarray:
     return ids[tuple(map(slice, params["start_indices"], params["limit_indices"], steps))]
 
 
+@_moves("tile")
+def _tile(ids: np.ndarray, params: dict[str, Any]) -> np.ndarray:
+    return np.tile(ids, params["reps"])
+
+
 @_moves("broadcast_in_dim")
 def _broadcast(ids: np.ndarray, params: dict[str, Any]) -> np.ndarray:
     return spread(ids, params["shape"], params["broadcast_dimensions"])
@@ -76,6 +81,19 @@ def _concatenate(context: Context, eqn: JaxprEqn, inputs: list[Value]) -> list[V
     parts = arrays(eqn, inputs, context.n)
     ids = np.concatenate([part.ids for part in parts], eqn.params["dimension"])
     return [parts[0].moved(ids)]
+
+
+@rule("stack")
+def _stack(context: Context, eqn: JaxprEqn, inputs: list[Value]) -> list[Value]:
+    parts = arrays(eqn, inputs, context.n)
+    return [parts[0].moved(np.stack([part.ids for part in parts], eqn.params["axis"]))]
+
+
+@rule("unstack")
+def _unstack(context: Context, eqn: JaxprEqn, inputs: list[Value]) -> list[Value]:
+    (whole,) = inputs
+    assert isinstance(whole, Dependence)
+    return [whole.moved(part) for part in np.moveaxis(whole.ids, eqn.params["axis"], 0)]
 
 
 @rule("split")

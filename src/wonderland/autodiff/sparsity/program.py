@@ -104,7 +104,7 @@ def _first_sentence(error: Exception) -> str:
 def _contains(jaxpr: Jaxpr, name: str) -> bool:
     return any(
         eqn.primitive.name == name
-        or any(_contains(inner, name) for inner in control._programs(eqn.params.values()))
+        or any(_contains(inner, name) for inner in control.programs(eqn.params.values()))
         for eqn in jaxpr.eqns
     )
 
@@ -139,6 +139,8 @@ def detect(
 def _propagate(program: ClosedJaxpr, seeded: Leaves, *, transposed: bool) -> Detected:
     inputs = seeds([leaf.shape for leaf in seeded])
     n = sum(each.ids.size for each in inputs)
+    if _uses_references(program.jaxpr):
+        return _everything(program, n, transposed=transposed)
     context = Context(n)
     points = [None] * (len(program.jaxpr.invars) - len(inputs))
     outs = context.run(program, [*points, *inputs])
@@ -149,3 +151,19 @@ def _propagate(program: ClosedJaxpr, seeded: Leaves, *, transposed: bool) -> Det
     whole = control.common([part.moved(part.ids.ravel()) for part in parts])
     rows = np.concatenate([part.ids for part in whole])
     return Detected(rows, whole[0].table, transposed, tuple(context.notes.values()))
+
+
+def _uses_references(jaxpr: Jaxpr) -> bool:
+    """Whether some step reads or writes mutable memory, which a walk over values cannot follow."""
+    return any(
+        any(hasattr(var.aval, "inner_aval") for var in [*eqn.invars, *eqn.outvars])
+        or any(_uses_references(inner) for inner in control.programs(eqn.params.values()))
+        for eqn in jaxpr.eqns
+    )
+
+
+def _everything(program: ClosedJaxpr, n: int, *, transposed: bool) -> Detected:
+    size = sum(int(np.prod(var.aval.shape, dtype=int)) for var in program.jaxpr.outvars)
+    table = sparse.csr_array(np.concatenate([np.zeros((1, n), bool), np.ones((1, n), bool)]))
+    note = "the program reads and writes mutable references; its Jacobian is taken to be dense"
+    return Detected(np.ones(size, np.int32), table, transposed, (note,))
