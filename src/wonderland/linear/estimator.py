@@ -56,6 +56,11 @@ class LinearEstimator(Regressor):
                 raise InputError(
                     f"{name} is {value!r}", "a number ≥ 0", f"Leave {name} at its default"
                 )
+        for name in ("fit_intercept", "copy_X", "positive", "momentum"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise InputTypeError(
+                    f"{name} is {getattr(self, name)!r}", "True or False", f"Pass {name}=True"
+                )
         if self.basis is not None and not callable(self.basis):
             raise InputTypeError(
                 f"basis is {self.basis!r}",
@@ -125,7 +130,6 @@ class LinearEstimator(Regressor):
             "noise_variance_": _per_output(fit.rss / mass, table),
             "_inference": inference,
             "_flat": table.flat,
-            "_dtype": table.dtype,
         }
 
     def _shaped(self, fit: LinearFit, table: Table) -> tuple[Any, Any]:

@@ -112,7 +112,7 @@ def leave_one_out_claims(curve: Curve, chosen: Curve) -> list[Claim]:
         ),
         Claim.fact(
             "leave_one_out_slope",
-            float((chosen.alphas[:, None] * chosen.slope).sum()) / value if value > 0 else 0.0,
+            chosen.log_slope / value if value > 0 else 0.0,
             "d log(error)/d log(alpha) at the chosen alpha, zero at an inner optimum",
         ),
     ]

@@ -10,10 +10,12 @@ Reference: Björck, Numerical Methods for Least Squares Problems (1996).
 """
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from wonderland.core.errors import InputError
 from wonderland.core.solution import Solution
 from wonderland.linear.estimator import LinearEstimator
 from wonderland.linear.model import LinearModel
@@ -118,6 +120,13 @@ class LinearRegression(LinearEstimator):
     def _solver_names(self) -> tuple[str, ...]:
         return ("auto", "direct", "descent")
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
+            raise InputError(
+                f"n_jobs is {self.n_jobs!r}", "an integer ≥ 1, −1, or None", "Pass n_jobs=None"
+            )
+
     def __sklearn_tags__(self) -> Any:
         """As in scikit-learn, coefficients ≥ 0 need a dense table here."""
         tags = super().__sklearn_tags__()
@@ -128,15 +137,19 @@ class LinearRegression(LinearEstimator):
         problem = self._state(table, np.zeros(table.y.shape[1]))
         outcome = self._answer(problem)
         learned = self._publish(outcome, problem, table)
-        learned["singular_"] = singular_values(outcome.fit, bool(self.fit_intercept))
+        learned["_singular"] = outcome.fit.singular
         # A direct method is one step, and scikit-learn expects a count ≥ 1.
         learned["n_iter_"] = max(outcome.fit.iterations or (1,))
         return learned
 
-
-def singular_values(fit: Any, fit_intercept: bool) -> np.ndarray | None:  # noqa: FBT001
-    """Singular values of the centred table, largest first; None where nothing factorised it."""
-    if fit.singular is not None or fit.inverse is None:
-        return fit.singular
-    first = int(fit_intercept)
-    return 1.0 / np.sqrt(np.linalg.eigvalsh(fit.inverse[first:, first:]))
+    @property
+    def singular_(self) -> np.ndarray:
+        """Singular values of the centred table (min(n, d),), largest first."""
+        self._require_fit()
+        if self._singular is not None:
+            return self._singular
+        found = self._inference.covariance
+        if found is None:
+            raise AttributeError(f"{self.evidence_['solver'].value} does not find singular values")
+        slopes = slice(int(self.fit_intercept), None)
+        return 1.0 / np.sqrt(np.linalg.eigvalsh(found[slopes, slopes]))

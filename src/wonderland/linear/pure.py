@@ -10,6 +10,7 @@ import numpy as np
 
 from wonderland.bases.basis import expand
 from wonderland.core.arrays import any_jax, double, in_float64
+from wonderland.core.errors import InputError
 from wonderland.core.solution import Solution
 from wonderland.core.status import Status
 from wonderland.linear.evidence import values_of
@@ -35,11 +36,11 @@ def solve_pure(
 def _host(
     X: Any, y: Any, alpha: Any, weight: Any, *, fit_intercept: bool, basis: Basis | None
 ) -> Solution[LinearModel]:
-    target = double(y)
+    target, table, low = double(y), double(X), None
     outputs = target[:, None] if target.ndim == 1 else target
-    alphas = np.broadcast_to(double(alpha), (outputs.shape[1],))
     omega = None if weight is None else double(weight)
-    table, low = double(X), None
+    _check(table, outputs, double(alpha), omega)
+    alphas = np.broadcast_to(double(alpha), (outputs.shape[1],))
     if basis is not None:
         table, low = expand(basis, table)
         low = low if low.any() else None
@@ -48,6 +49,27 @@ def _host(
     coef = fit.coef[:, 0] if flat else fit.coef.T
     model = LinearModel(coef, fit.intercept[0] if flat else fit.intercept, basis)
     return Solution(model, np.asarray(int(Status.SOLVED)), dict(values_of(fit)))
+
+
+def _check(X: np.ndarray, y: np.ndarray, alpha: np.ndarray, weight: np.ndarray | None) -> None:
+    """Refuse concrete numbers that state no problem; inside a trace there is nothing to look at."""
+    if X.ndim != 2 or len(y) != len(X) or (weight is not None and weight.shape != (len(X),)):
+        omega = "" if weight is None else f", sample_weight of shape {weight.shape}"
+        raise InputError(
+            f"X of shape {X.shape}, y of shape {y.shape}{omega}",
+            "X (n, d), y (n,) or (n, t), sample_weight (n,)",
+            "Check that all come from the same rows",
+        )
+    for name, values in (("X", X), ("y", y)):
+        if not np.isfinite(values).all():
+            raise InputError(
+                f"{name} holds {np.count_nonzero(~np.isfinite(values))} NaN or infinities",
+                "finite numbers",
+                "Drop or fill in those rows",
+            )
+    for name, values in (("alpha", alpha), ("sample_weight", weight)):
+        if values is not None and not np.all((values >= 0) & np.isfinite(values)):
+            raise InputError(f"{name} is {values!r}", "finite numbers ≥ 0", f"Check {name}")
 
 
 @in_float64

@@ -260,15 +260,15 @@ class Ridge(LinearEstimator):
             problem = problem._replace(X=problem.X.toarray())
         found = spectrum(problem)
         curve = loo_curve(found, _path_of(self.alphas, found.values))
-        best = int(np.argmin(curve.error.sum(axis=1)))
-        alpha = curve.alphas[best : best + 1] if self.alpha == "loo" else tune(found, curve)
+        chosen = curve.best() if self.alpha == "loo" else tune(found, curve)
+        alpha = chosen.alphas
         final = problem._replace(alpha=np.repeat(alpha, problem.y.shape[1]))
         tall = len(problem.X) >= problem.X.shape[1] and not problem.small
         if self.positive or self.solver not in DIRECT:
             outcome = self._answer(final)
         else:
             outcome = Outcome(solve_from(final, found.moments) if tall else solve_direct(final))
-        claims = leave_one_out_claims(curve, loo_curve(found, alpha))
+        claims = leave_one_out_claims(curve, chosen)
         return {
             **self._publish(outcome, final, table, *claims),
             "alpha_": float(alpha[0]),

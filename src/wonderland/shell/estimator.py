@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from wonderland.core.blocks import limited
 from wonderland.core.cache import enable_compile_cache
 from wonderland.core.errors import NotFiniteError
 from wonderland.core.evidence import Evidence
@@ -41,7 +42,8 @@ class Estimator(BaseEstimator):
         before = dict(vars(self))
         try:
             self._check_parameters()
-            learned = self._learn(*data)
+            with limited(getattr(self, "n_jobs", None)):
+                learned = self._learn(*data)
         except BaseException:
             vars(self).clear()
             vars(self).update(before)
@@ -52,6 +54,10 @@ class Estimator(BaseEstimator):
                 vars(self).pop(name, None)
         vars(self).update(learned)
         return self._report_end()
+
+    def _require_fit(self) -> None:
+        """Raise scikit-learn's NotFittedError before `fit`."""
+        check_is_fitted(self)
 
     @abstractmethod
     def _learn(self, *data: Any) -> dict[str, Any]:

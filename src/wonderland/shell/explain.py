@@ -40,34 +40,40 @@ _ADVICE = (
     ),
     ("Complex data", "real numbers", "Pass real and imaginary parts as columns of their own"),
     ("requires y to be passed", "a target for every row", "Pass fit(X, y)"),
+    ("at least one non-zero", "a positive weight", "Pass sample_weight=None for equal weights"),
     ("Sample weights must be 1D", "one weight per row", "Pass sample_weight of shape (n,)"),
     ("sample_weight.shape ==", "one weight per row", "Pass sample_weight of shape (n,)"),
     ("sparse", "a dense table", "Use X.toarray() where memory allows"),
 )
 
 
-def explained(action: Callable[[], T], X: Any) -> T:
-    """Run a validation; re-raise what it finds in three parts, naming columns where possible."""
+def explained(action: Callable[[], T], **given: Any) -> T:
+    """Run a validation; re-raise what it finds in three parts, naming columns where possible.
+
+    Args:
+        action: The validation.
+        **given: What is validated, by the names X, y, sample_weight.
+    """
     try:
         return action()
     except (ValueError, TypeError) as error:
         if isinstance(error, InputError):
             raise
-        _explain(error, X)
+        _explain(error, given)
 
 
-def _explain(error: ValueError | TypeError, X: Any) -> NoReturn:
+def _explain(error: ValueError | TypeError, given: dict[str, Any]) -> NoReturn:
     kind = InputTypeError if isinstance(error, TypeError) else InputError
-    text = str(error).strip()
-    if "NaN" in text or "infinity" in text:
-        refuse_non_finite(X, text)
-    words = _text_columns(X)
-    if words and ("could not convert" in text or "dtype" in text or "numeric" in text):
-        raise kind(
-            f"{text}; column {_listed(words)} holds text",
-            "numbers",
-            "Encode text columns first, for instance with sklearn.preprocessing.OneHotEncoder",
+    text = _brief(str(error))
+    if given.get("X", 0) is None:
+        raise InputTypeError(
+            "X is None", "a table of samples × features", "Pass fit(X, y)"
         ) from error
+    if "NaN" in text or "infinity" in text:
+        what = next((name for name in given if f"Input {name} " in text), "X")
+        refuse_non_finite(given.get(what), text, what=what)
+    if "convert" in text or "dtype" in text or "numeric" in text:
+        _refuse_text(kind, text, given, error)
     for fragment, expected, todo in _ADVICE:
         if fragment in text:
             raise kind(text, expected, todo) from error
@@ -76,24 +82,73 @@ def _explain(error: ValueError | TypeError, X: Any) -> NoReturn:
     ) from error
 
 
-def refuse_non_finite(X: Any, text: str = "", *, what: str = "X") -> None:
-    """Raise naming the columns with NaN or infinity and how many; return when there are none."""
-    table = X.data[:, None] if sp.issparse(X) else _floats(X)
-    table = table[:, None] if table is not None and table.ndim == 1 else table
-    if table is None or table.ndim != 2:
-        _refuse(text or f"{what} contains NaN or infinity")
-    nan, infinite = np.isnan(table).sum(axis=0), np.isinf(table).sum(axis=0)
+def _brief(text: str) -> str:
+    """The sentence without the data printed after it; lists of column names stay."""
+    text = text.strip()
+    return text if "feature names" in text else text.split("\n")[0].rstrip(":.")
+
+
+def _refuse_text(
+    kind: type[InputError], text: str, given: dict[str, Any], error: Exception
+) -> None:
+    """Name what holds text: columns of X, or y as a whole."""
+    words = _text_columns(given.get("X"))
+    what = f"column {_listed(words)}" if words else "y" if _text_columns(given.get("y")) else None
+    if what is not None:
+        raise kind(
+            f"{text}; {what} holds text",
+            "numbers",
+            "Encode text columns first, for instance with sklearn.preprocessing.OneHotEncoder"
+            if words
+            else "Pass numeric targets; classes are for classifiers",
+        ) from error
+
+
+def refuse_non_finite(X: Any, text: str = "", *, what: str = "X", source: Any = None) -> None:
+    """Raise naming the columns with NaN or infinity and how many; return when there are none.
+
+    Args:
+        X: The table, or a vector.
+        text: What was already found out about it.
+        what: Its name in the message.
+        source: The object that carries column names, when it is not X itself.
+    """
+    counts = _count(X)
+    if counts is None:
+        if text:
+            _refuse(text)
+        return
+    nan, infinite = counts
     if not nan.any() and not infinite.any():
         if text:
             _refuse(text)
         return
-    names = column_names(X, table.shape[1])
+    names = column_names(X if source is None else source, len(nan))
+    single = len(nan) == 1 and what != "X"
     found = [
-        f"{_listed([names[j] for j in np.flatnonzero(count)])} ({count.sum()} {kind})"
+        (
+            f"{count.sum()} {kind}"
+            if single
+            else f"column {_listed([names[j] for j in np.flatnonzero(count)])} ({count.sum()} {kind})"
+        )
         for count, kind in ((nan, "NaN"), (infinite, "infinity"))
         if count.any()
     ]
-    _refuse(f"{text or f'Input {what} contains NaN or infinity'}: column {' and '.join(found)}")
+    _refuse(f"{text or f'Input {what} contains NaN or infinity'}: {' and '.join(found)}")
+
+
+def _count(X: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """NaN and infinities per column (d,) each; None where X is no table of numbers."""
+    if sp.issparse(X):
+        table = X.tocoo()
+        columns = [table.col[test(table.data)] for test in (np.isnan, np.isinf)]
+        nan, infinite = (np.bincount(column, minlength=X.shape[1]) for column in columns)
+        return nan, infinite
+    found = _floats(X)
+    if found is None or found.ndim not in (1, 2):
+        return None
+    found = found[:, None] if found.ndim == 1 else found
+    return np.isnan(found).sum(axis=0), np.isinf(found).sum(axis=0)
 
 
 def _refuse(came: str) -> NoReturn:
@@ -114,6 +169,7 @@ def _floats(X: Any) -> np.ndarray | None:
 def _text_columns(X: Any) -> list[str]:
     """Names of the columns that do not convert to numbers."""
     table = np.asarray(X, dtype=object) if not sp.issparse(X) else np.empty((0, 0), object)
+    table = table[:, None] if table.ndim == 1 else table
     if table.ndim != 2:
         return []
     names = column_names(X, table.shape[1])

@@ -46,19 +46,20 @@ def read_table(
         lambda: validate_data(
             estimator, X, y, multi_output=True, y_numeric=True, ensure_all_finite=False, **options
         ),
-        original,
+        X=original,
+        y=y,
     )
     dtype = np.dtype(X.dtype)
     if sp.issparse(X) or X.size < SMALL or dtype == np.float32:
-        refuse_non_finite(X)
-    target = np.asarray(target, dtype=np.float64)
+        refuse_non_finite(X, source=original)
+    target = explained(lambda: np.asarray(target, dtype=np.float64), y=y)
     refuse_non_finite(target, what="y")
     _refuse_degenerate(estimator, target)
     names = getattr(estimator, "feature_names_in_", None)
     return Table(
         X=X.astype(np.float64, copy=False),
         y=target[:, None] if target.ndim == 1 else target,
-        weight=_read_weight(sample_weight, X, original),
+        weight=_read_weight(sample_weight, X),
         flat=target.ndim == 1,
         names=column_names(original, X.shape[1]) if names is None else list(names),
         targets=_target_names(y, target),
@@ -87,11 +88,12 @@ def _refuse_degenerate(estimator: Any, y: np.ndarray) -> None:
         )
 
 
-def _read_weight(sample_weight: Any, X: Any, original: Any) -> np.ndarray | None:
+def _read_weight(sample_weight: Any, X: Any) -> np.ndarray | None:
     if sample_weight is None:
         return None
     weight = explained(
-        lambda: _check_sample_weight(sample_weight, X, dtype=np.float64, copy=False), original
+        lambda: _check_sample_weight(sample_weight, X, dtype=np.float64, copy=False),
+        sample_weight=sample_weight,
     )
     if np.any(weight < 0):
         rows = np.flatnonzero(weight < 0)
@@ -121,6 +123,7 @@ def _target_names(y: Any, target: np.ndarray) -> list[str]:
 
 def read_features(estimator: BaseEstimator, X: Any) -> Any:
     """Validate X for prediction against what fit has seen: float64 (n, d), dense or CSR."""
+    _refuse_other_order(estimator, X)
     read = explained(
         lambda: validate_data(
             estimator,
@@ -130,7 +133,22 @@ def read_features(estimator: BaseEstimator, X: Any) -> Any:
             dtype=[np.float64, np.float32],
             ensure_all_finite=False,
         ),
-        X,
+        X=X,
     )
-    refuse_non_finite(read if sp.issparse(read) else X)
+    refuse_non_finite(read, source=X)
     return read
+
+
+def _refuse_other_order(estimator: Any, X: Any) -> None:
+    """The same columns in another order: say where they part."""
+    seen = [str(name) for name in getattr(estimator, "feature_names_in_", [])]
+    came = column_names(X, len(seen))
+    if came == seen or set(came) != set(seen):
+        return
+    where = next(j for j, (a, b) in enumerate(zip(came, seen, strict=True)) if a != b)
+    raise InputError(
+        "The feature names should match those that were passed during fit: they come in another "
+        f"order, first at position {where} with {came[where]!r} where fit saw {seen[where]!r}",
+        "the columns in the order of fit",
+        "Select them with X[list(estimator.feature_names_in_)]",
+    )

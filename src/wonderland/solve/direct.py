@@ -8,6 +8,7 @@ with refinement in doubled precision beyond, minimum norm where columns are depe
 import numpy as np
 import scipy.linalg as sl
 
+from wonderland.core.blocks import calm
 from wonderland.core.doubled import Doubled, two_product
 from wonderland.core.errors import NotFiniteError
 from wonderland.solve.bounds import UNIT, rounding_bound
@@ -33,20 +34,25 @@ FAINT = 1e-10  # centred over raw second moment below which a column is called n
 def solve_direct(problem: LeastSquares) -> LinearFit:
     """Solve the problem, output groups of equal penalty together."""
     levels = np.unique(problem.alpha)
-    if len(levels) == 1:
-        return _solve_level(problem)
-    return _merge(problem, {level: _solve_level(_outputs(problem, level)) for level in levels})
+    n, d = problem.X.shape
+    with calm(float(n) * d * min(n, d)):
+        if len(levels) == 1:
+            return _solve_level(problem)
+        parts = {level: _solve_level(_outputs(problem, level)) for level in levels}
+    return _merge(problem, parts)
 
 
 def solve_from(problem: LeastSquares, moments: Moments) -> LinearFit:
     """Solve a tall problem whose moments are already known, one penalty for all outputs."""
     if not moments_sound(moments):
         return _refined(problem, before_gram(small=False, dual=False, scaled=False)[1])
-    scaled = scale(moments.gram, float(problem.alpha[0]))
-    method, reason = after_gram(scaled.condition)
-    if method is Method.REFINED:
-        return _refined(problem, reason)
-    return solve_moments(problem, moments, scaled, corrected=method is Method.CORRECTED)
+    with calm(4.0 * len(moments.gram) ** 3):
+        scaled = scale(moments.gram, float(problem.alpha[0]))
+        method, reason = after_gram(scaled.condition)
+        if method is not Method.REFINED:
+            corrected = method is Method.CORRECTED
+            return solve_moments(problem, moments, scaled, corrected=corrected)
+    return _refined(problem, reason)
 
 
 def ties_of_gram(gram: Array, alpha: Array) -> tuple[tuple[int, tuple[int, ...]], ...]:

@@ -32,6 +32,9 @@ from wonderland.solve.problem import Array, LeastSquares
 __all__ = ["Curve", "Spectrum", "default_alphas", "loo_curve", "spectrum", "tune"]
 
 
+DECADES = 12  # how far beyond the path a falling error is followed
+
+
 class Spectrum(NamedTuple):
     """One factorisation that serves every penalty.
 
@@ -75,6 +78,16 @@ class Curve(NamedTuple):
     alphas: Array
     error: Array
     slope: Array
+
+    def best(self) -> "Curve":
+        """The point of smallest total error."""
+        here = int(np.argmin(self.error.sum(axis=1)))
+        return Curve(*(part[here : here + 1] for part in self))
+
+    @property
+    def log_slope(self) -> float:
+        """d(total error)/d log α at the first point."""
+        return float(self.alphas[0] * self.slope[0].sum())
 
 
 def spectrum(problem: LeastSquares) -> Spectrum:
@@ -184,21 +197,25 @@ def _scores(found: Spectrum, rows: slice) -> tuple[Array, Array, Array]:
     return np.sqrt(weight) * T, np.sqrt(weight) * y, keep * weight / moments.mass
 
 
-def tune(found: Spectrum, curve: Curve) -> Array:
-    """The α of zero slope next to the best point of the curve, one for all outputs: (1,).
+def tune(found: Spectrum, curve: Curve) -> Curve:
+    """The α where the derivative of the error vanishes, one for all outputs; a curve of one point.
 
-    Brent's method on dLOO/d log α between the neighbours of the minimum: each evaluation is one
-    pass over the data. A minimum at the end of the path stays there.
+    From the best point of the path the slope says which way is down; steps of a decade go on until
+    it turns, then Brent's method finds the zero of dLOO/d log α. Each evaluation is one pass over
+    the data. An error that falls for ever (α → 0 or ∞) is followed for `DECADES` decades.
     """
-    best = int(np.argmin(curve.error.sum(axis=1)))
-    if best in (0, len(curve.alphas) - 1):
-        return curve.alphas[best : best + 1]
-    low, high = np.log(curve.alphas[[best - 1, best + 1]])
+    points: dict[float, Curve] = {}
 
     def slope(log_alpha: float) -> float:
-        at = np.exp([log_alpha])
-        return float((at * loo_curve(found, at).slope.sum(axis=1))[0])
+        points[log_alpha] = loo_curve(found, np.exp([log_alpha]))
+        return points[log_alpha].log_slope
 
-    if slope(low) >= 0 or slope(high) <= 0:
-        return curve.alphas[best : best + 1]
-    return np.exp([brentq(slope, low, high, xtol=1e-10)])
+    start = float(np.log(curve.best().alphas[0]))
+    here, down = start, -np.sign(slope(start))
+    for _ in range(DECADES):
+        before, here = here, here + down * np.log(10.0)
+        if down == 0 or slope(here) * down > 0:
+            low, high = min(before, here), max(before, here)
+            slope(float(brentq(slope, low, high, xtol=1e-10)) if down else start)
+            break
+    return min(points.values(), key=lambda point: float(point.error.sum()))
