@@ -44,7 +44,7 @@ def in_float64(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def scoped(*args: P.args, **kwargs: P.kwargs) -> R:
-        with jax.enable_x64(True):
+        with jax.enable_x64(True):  # noqa: FBT003  # JAX's own signature
             return function(*args, **kwargs)
 
     return scoped

@@ -19,7 +19,7 @@ def enable_compile_cache() -> Path | None:
     chosen = os.environ.get(SWITCH, "")
     if chosen.lower() in {"off", "0", "false", "no"}:
         return None
-    current = jax.config.jax_compilation_cache_dir
+    current = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
     if current:
         return Path(current)
     folder = Path(chosen) if chosen else _default_folder()

@@ -1,4 +1,4 @@
-"""Doubled precision on ordinary hardware: a number is an unevaluated sum `high + low` of two floats.
+"""Doubled precision on ordinary hardware: a number is the unevaluated sum `high + low`.
 
 Two classical ideas give about 106 significant bits from float64 alone:
 

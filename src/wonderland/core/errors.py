@@ -15,10 +15,8 @@ def _three_parts(came: str, expected: str, todo: str) -> str:
 class InputError(ValueError):
     """An input that cannot be used, told in three parts.
 
-    >>> raise InputError("alpha is -1.0", "a number ≥ 0", "Pass alpha=0 for no penalty")
-    Traceback (most recent call last):
-    ...
-    wonderland.core.errors.InputError: alpha is -1.0. Expected a number ≥ 0. Pass alpha=0 for no penalty.
+    >>> print(InputError("alpha is -1.0", "a number ≥ 0", "Pass alpha=0 for no penalty"))
+    alpha is -1.0. Expected a number ≥ 0. Pass alpha=0 for no penalty.
     """
 
     def __init__(self, came: str, expected: str, todo: str) -> None:

@@ -120,7 +120,7 @@ _HEADER = ("claim", "value", "bound", "holds", "meaning")
 _ABRIDGE = 40  # characters of a value that fit a table cell
 
 
-def _verdict(holds: bool | None) -> str:
+def _verdict(holds: bool | None) -> str:  # noqa: FBT001  # it is the value to print
     return "" if holds is None else "holds" if holds else "FAILS"
 
 

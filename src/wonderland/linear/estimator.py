@@ -154,7 +154,7 @@ class LinearEstimator(Regressor):
 
     @property
     def standard_errors_(self) -> np.ndarray:
-        """Standard error of each coefficient, in the shape of `coef_`; infinite where undetermined."""
+        """Standard error of each coefficient, shaped like `coef_`; infinite where undetermined."""
         slopes = self._errors()[len(self._errors()) - self.model_.coef.shape[-1] :]
         return slopes[:, 0] if self.coef_.ndim == 1 else slopes.T
 

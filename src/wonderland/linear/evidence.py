@@ -49,7 +49,7 @@ def claims_of(
             "gradient_norm",
             fit.gradient,
             tol,
-            "largest cosine between a column and the residual (penalty included), zero at the optimum",
+            "largest cosine of a column and the residual, penalty included; zero at the optimum",
         ),
         Claim.fact(
             "digits",

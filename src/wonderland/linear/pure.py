@@ -67,8 +67,9 @@ def _check(X: np.ndarray, y: np.ndarray, alpha: np.ndarray, weight: np.ndarray |
                 "finite numbers",
                 "Drop or fill in those rows",
             )
-    for name, values in (("alpha", alpha), ("sample_weight", weight)):
-        if values is not None and not np.all((values >= 0) & np.isfinite(values)):
+    weights = np.ones(0) if weight is None else weight
+    for name, values in (("alpha", alpha), ("sample_weight", weights)):
+        if not np.all((values >= 0) & np.isfinite(values)):
             raise InputError(f"{name} is {values!r}", "finite numbers ≥ 0", f"Check {name}")
 
 

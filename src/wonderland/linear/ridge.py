@@ -249,7 +249,7 @@ class Ridge(LinearEstimator):
         return outcome.fit.solver if self.solver == "auto" else self.solver
 
     def _steps(self, outcome: Outcome) -> np.ndarray | None:
-        """Steps per output; a direct method is one, and scikit-learn's uncounted names have none."""
+        """Steps per output: a direct method is one, scikit-learn's uncounted names have none."""
         if self.solver in UNCOUNTED:
             return None
         return np.array(outcome.fit.iterations or (1,) * outcome.fit.coef.shape[1])

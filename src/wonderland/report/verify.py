@@ -91,7 +91,7 @@ def verify(
             risk.value,
             (risk.low, risk.high),
             None,
-            f"mean squared error on {len(target)} new samples; the bound is its {level:.0%} interval",
+            f"mean squared error on {len(target)} new samples, with its {level:.0%} interval",
         )
     ]
     if "empirical_risk" in known:
@@ -109,7 +109,7 @@ def _gap(risk: Mean, empirical: float, level: float) -> Claim:
         risk.value - empirical,
         (low, high),
         bool(low <= 0),
-        f"expected minus empirical risk with its {level:.0%} interval; holds where zero is possible",
+        f"expected minus empirical risk, {level:.0%} interval; holds where zero is possible",
     )
 
 
@@ -122,7 +122,7 @@ def _coverage(estimator: Any, X: Any, target: np.ndarray, level: float) -> Claim
         "coverage",
         share,
         level - slack,
-        f"share of new targets within the {level:.0%} prediction interval, bound three errors below",
+        f"share of new targets in the {level:.0%} prediction interval; bound 3 errors below",
     )
 
 

@@ -39,20 +39,20 @@ class Estimator(BaseEstimator):
     def _transact(self, *data: Any) -> Self:
         """Run `_learn(*data)` and publish what it returns, all or nothing."""
         enable_compile_cache()
-        before = dict(vars(self))
+        before = dict(self.__dict__)
         try:
             self._check_parameters()
             with limited(getattr(self, "n_jobs", None)):
                 learned = self._learn(*data)
         except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
         for name in set(before) - set(inspect.signature(type(self)).parameters):
             # Results of an earlier fit that this one did not renew would contradict it.
             if name.endswith("_") and name not in _READ:
-                vars(self).pop(name, None)
-        vars(self).update(learned)
+                self.__dict__.pop(name, None)
+        self.__dict__.update(learned)
         return self._report_end()
 
     def _require_fit(self) -> None:

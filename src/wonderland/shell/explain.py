@@ -124,13 +124,14 @@ def refuse_non_finite(X: Any, text: str = "", *, what: str = "X", source: Any = 
             _refuse(text)
         return
     names = column_names(X if source is None else source, len(nan))
-    single = len(nan) == 1 and what != "X"
+
+    def where(count: np.ndarray) -> str:
+        if len(nan) == 1 and what != "X":
+            return ""
+        return f"column {_listed([names[j] for j in np.flatnonzero(count)])} "
+
     found = [
-        (
-            f"{count.sum()} {kind}"
-            if single
-            else f"column {_listed([names[j] for j in np.flatnonzero(count)])} ({count.sum()} {kind})"
-        )
+        f"{where(count)}({count.sum()} {kind})"
         for count, kind in ((nan, "NaN"), (infinite, "infinity"))
         if count.any()
     ]

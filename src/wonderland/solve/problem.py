@@ -5,7 +5,7 @@
 Shapes: `n` samples, `d` features, `t` outputs, `p = d + 1` columns with the intercept.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ class LeastSquares(NamedTuple):
     """A stated problem on host arrays.
 
     Attributes:
-        X: Features (n, d).
+        X: Features (n, d); CSR where `solve.sparse` takes them.
         y: Targets (n, t).
         weight: Sample weights ω (n,), or None for ones.
         alpha: Penalty per output (t,); zeros for least squares.
@@ -32,7 +32,7 @@ class LeastSquares(NamedTuple):
             per source variable (v, n, d); None means half a unit in the last place of each entry.
     """
 
-    X: Array
+    X: Any
     y: Array
     weight: Array | None
     alpha: Array
