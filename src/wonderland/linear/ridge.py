@@ -263,7 +263,7 @@ class Ridge(LinearEstimator):
         chosen = curve.best() if self.alpha == "loo" else tune(found, curve)
         alpha = chosen.alphas
         final = problem._replace(alpha=np.repeat(alpha, problem.y.shape[1]))
-        tall = len(problem.X) >= problem.X.shape[1] and not problem.small
+        tall = found.rows is None and not problem.small
         if self.positive or self.solver not in DIRECT:
             outcome = self._answer(final)
         else:
