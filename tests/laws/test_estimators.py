@@ -2,17 +2,20 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wonderland as wl
 from tests.laws.strategies import generators, orders, tables
 from tests.registry import CLAIMS, DESCENT_CLAIMS, LINEAR
 
+# Eighteen estimators under each law: few examples each, and other ones in every run.
+few = settings(max_examples=4)
 every = pytest.mark.parametrize("part", LINEAR, ids=lambda part: part.name)
 
 
 @every
+@few
 @given(data=tables(), rng=generators())
 def test_weights_are_repetition(part, data, rng):
     if part.repeats:
@@ -21,6 +24,7 @@ def test_weights_are_repetition(part, data, rng):
 
 
 @every
+@few
 @given(data=tables(rows=(20, 40)), rng=generators())
 def test_zero_weight_is_absence(part, data, rng):
     if part.repeats:  # a sample of weight 0 is still one that can be left out, at no cost
@@ -29,6 +33,7 @@ def test_zero_weight_is_absence(part, data, rng):
 
 
 @every
+@few
 @given(draw=st.data(), data=tables())
 def test_samples_in_any_order(part, draw, data):
     order = draw.draw(orders(len(data[0])))
@@ -36,6 +41,7 @@ def test_samples_in_any_order(part, draw, data):
 
 
 @every
+@few
 @given(data=tables(), shift=st.sampled_from([-1e3, 0.5, 20.0]))
 def test_the_intercept_is_free(part, data, shift):
     if part.make().fit_intercept:
@@ -43,6 +49,7 @@ def test_the_intercept_is_free(part, data, shift):
 
 
 @every
+@few
 @given(data=tables(outputs=(2, 3)))
 def test_outputs_are_fitted_alone(part, data):
     if part.separate:
@@ -50,30 +57,35 @@ def test_outputs_are_fitted_alone(part, data):
 
 
 @every
+@few
 @given(data=tables())
 def test_predictions_are_the_models(part, data):
     wl.testing.predictions_are_the_models(part.make(), *data)
 
 
 @every
+@few
 @given(data=tables())
 def test_same_seed_same_fit(part, data):
     wl.testing.same_seed_same_fit(part.make(), *data)
 
 
 @every
+@few
 @given(data=tables())
 def test_saving_keeps_every_bit(part, data):
     wl.testing.saving_keeps_every_bit(part.make(), *data)
 
 
 @every
+@few
 @given(data=tables())
 def test_clones_and_pickles(part, data):
     wl.testing.clones_and_pickles(part.make(), *data)
 
 
 @every
+@few
 @given(data=tables())
 def test_evidence_is_plain(part, data):
     required = CLAIMS + (DESCENT_CLAIMS if "descent" in part.name else ())
