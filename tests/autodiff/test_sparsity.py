@@ -112,6 +112,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
     "special functions": (lambda x: jax.scipy.special.erf(x) + jax.scipy.special.gammaln(x**2 + 1),
                           (6,)),
     # layout
+    "reshape of permuted axes": (lambda x: lax.reshape(x, (3, 4), (2, 0, 1)) ** 2, (2, 2, 3)),
     "reshape": (lambda x: x.reshape(3, 2).T.ravel() ** 2, (6,)),
     "transpose": (lambda x: x.transpose(2, 0, 1) ** 2, (2, 3, 2)),
     "roll": (lambda x: jnp.roll(x, 2) * x, (6,)),
@@ -135,6 +136,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
     "mean and variance": (lambda x: x.mean(1) * x.var(1), (3, 2)),
     "max": (lambda x: jnp.max(x, axis=1), (3, 2)),
     "product": (lambda x: jnp.prod(x, axis=0), (3, 2)),
+    "product of rows": (lambda x: jnp.prod(x, axis=1), (4, 3)),
     "norm": (lambda x: jnp.linalg.norm(x, axis=1), (3, 2)),
     "logsumexp": (lambda x: jax.nn.logsumexp(x, axis=0), (3, 2)),
     "softmax": (lambda x: jax.nn.softmax(x, axis=1), (3, 2)),
@@ -230,6 +232,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
     "custom_vjp": (lambda x: _clipped_gradient(x[1:]) * x[:-1], (6,)),
     "gradient of a chain": (
         _grad(lambda x: 100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2), (6,)),
+    "gradient of a separable sum": (
+        jax.grad(lambda x: jnp.prod(jnp.sin(x[INDEX.reshape(2, 2)]), axis=1).sum()), (6,)),
     "gradient of a network": (_grad(lambda x: jnp.tanh(WEIGHTS[:2, :3] @ x) ** 2), (3,)),
     "hessian-vector product": (lambda x: jax.jvp(_grad(lambda y: y**4), (x,), (jnp.ones(6),))[1],
                                (6,)),

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import JaxprEqn
 
-__all__ = ["Known", "apply", "constant"]
+__all__ = ["Known", "apply", "constant", "reshaped"]
 
 
 class Known:
@@ -112,6 +112,12 @@ def _slice(eqn: JaxprEqn, x: np.ndarray) -> np.ndarray:
     return x[tuple(map(slice, p["start_indices"], p["limit_indices"], steps))]
 
 
+def reshaped(x: np.ndarray, params: dict[str, Any]) -> np.ndarray:
+    """`lax.reshape`, which may permute the axes first."""
+    order = params.get("dimensions")
+    return (x if order is None else x.transpose(order)).reshape(params["new_sizes"])
+
+
 def _convert(eqn: JaxprEqn, x: np.ndarray) -> np.ndarray:
     target = eqn.params["new_dtype"]
     if np.issubdtype(target, np.integer) and not np.issubdtype(x.dtype, np.integer):
@@ -148,7 +154,7 @@ _QUICK: dict[str, Callable[..., Any]] = {
     "broadcast_in_dim": _broadcast,
     "select_n": _select,
     "slice": _slice,
-    "reshape": lambda eqn, x: x.reshape(eqn.params["new_sizes"]),
+    "reshape": lambda eqn, x: reshaped(x, eqn.params),
     "squeeze": lambda eqn, x: np.squeeze(x, eqn.params["dimensions"]),
     "expand_dims": lambda eqn, x: np.expand_dims(x, eqn.params["dimensions"]),
     "transpose": lambda eqn, x: np.transpose(x, eqn.params["permutation"]),

@@ -7,6 +7,7 @@ import numpy as np
 from jax.extend.core import JaxprEqn
 
 from .interpreter import Context, Value, arrays, rule
+from .known import reshaped
 from .sets import Dependence
 
 __all__ = ["spread"]
@@ -29,7 +30,7 @@ def _moves(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 @_moves("reshape")
 def _reshape(ids: np.ndarray, params: dict[str, Any]) -> np.ndarray:
-    return ids.reshape(params["new_sizes"])
+    return reshaped(ids, params)
 
 
 @_moves("transpose")
