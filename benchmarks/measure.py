@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 TURN = 0.05  # seconds a turn should last at least
+BUDGET = 20.0  # seconds after which a slow contender takes no further turn
 SQUARE = 1536  # side of the matrices that measure the matrix-multiply peak
 STREAM = 1 << 25  # float64 numbers read to measure the bandwidth: 256 MiB, beyond every cache
 
@@ -122,16 +123,20 @@ def best_of(runs: Sequence[Callable[[], Any]], rounds: int = 5) -> tuple[list[fl
     The first, untimed call of each warms caches and compiles; it also says how often to repeat it
     within one turn.
     """
-    outcomes, repeats = [], []
+    outcomes, repeats, spent = [], [], []
     for run in runs:
         seconds, outcome = _clock(run, 1)
         outcomes.append(outcome)
         seconds = min(seconds, _clock(run, 1)[0]) if seconds < TURN else seconds
         repeats.append(max(1, round(TURN / max(seconds, 1e-9))))
+        spent.append(seconds)
     best = [float("inf")] * len(runs)
     for _ in range(rounds):
         for i, run in enumerate(runs):
-            best[i] = min(best[i], _clock(run, repeats[i])[0])
+            if spent[i] > BUDGET and np.isfinite(best[i]):
+                continue
+            seconds = _clock(run, repeats[i])[0]
+            best[i], spent[i] = min(best[i], seconds), spent[i] + seconds * repeats[i]
     return best, outcomes
 
 
