@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from wonderland.autodiff.conditions import Root as Root
     from wonderland.autodiff.implicit import ImplicitFunction as ImplicitFunction
     from wonderland.autodiff.implicit import implicit as implicit
+    from wonderland.autodiff.kinks import Kink as Kink
+    from wonderland.autodiff.kinks import Kinks as Kinks
+    from wonderland.autodiff.kinks import KinkWarning as KinkWarning
+    from wonderland.autodiff.kinks import kinks as kinks
     from wonderland.autodiff.linear_solve import solve_linear as solve_linear
     from wonderland.autodiff.modes import LinearMap as LinearMap
     from wonderland.autodiff.modes import directional_derivative as directional_derivative
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "conditions": ("KKT", "Argmin", "Condition", "FixedPoint", "Root"),
     "implicit": ("ImplicitFunction", "implicit"),
+    "kinks": ("Kink", "KinkWarning", "Kinks", "kinks"),
     "linear_solve": ("solve_linear",),
     "modes": (
         "LinearMap",
