@@ -21,7 +21,9 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping
 from enum import Enum
+from math import isfinite
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -34,6 +36,7 @@ from wonderland.core.evidence import Evidence
 __all__ = ["load", "save", "storable"]
 
 MAGIC = b"WNDRLND1"
+FORMAT = 1
 HEAD = len(MAGIC) + 8 + 32
 ALIGN = 64
 
@@ -101,9 +104,30 @@ def load(path: str | os.PathLike[str]) -> Any:
             "the very bytes wl.save wrote",
             "Copy the file again from its source, or save the estimator again",
         )
-    header = json.loads(raw[HEAD : HEAD + length])
-    arrays = [_array(raw, HEAD + length, entry) for entry in header["arrays"]]
-    return _decode(header["recipe"], arrays)
+    return _read(raw, HEAD + length, name)
+
+
+def _read(raw: bytes, start: int, name: str) -> Any:
+    """Decode what the header, which ends at `start`, describes."""
+    try:
+        header = json.loads(raw[HEAD:start])
+        if header["format"] != FORMAT:
+            raise StoreError(
+                f"{name} has format {header['format']!r}, written by version {header['version']}",
+                f"format {FORMAT}",
+                "Load it with the version that wrote it, or a later one",
+            )
+        arrays = [_array(raw, start, entry) for entry in header["arrays"]]
+        return _decode(header["recipe"], arrays)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, StoreError):
+            raise
+        # The checksum held: somebody wrote this on purpose, not wl.save.
+        raise StoreError(
+            f"{name} has a valid checksum but no readable content ({error})",
+            "a recipe as wl.save writes it",
+            "Save the estimator again; load files only from sources you trust",
+        ) from error
 
 
 def _digest(*parts: bytes) -> bytes:
@@ -124,7 +148,7 @@ def _body(recipe: Any, arrays: list[np.ndarray]) -> list[bytes]:
         padding = -len(data) % ALIGN
         chunks.append(data + bytes(padding))
         offset += len(data) + padding
-    header = {"format": 1, "version": __version__, "recipe": recipe, "arrays": entries}
+    header = {"format": FORMAT, "version": __version__, "recipe": recipe, "arrays": entries}
     return [json.dumps(header, separators=(",", ":")).encode(), *chunks]
 
 
@@ -141,12 +165,12 @@ def _encode(value: Any, keep: Callable[[np.ndarray], None], count: Callable[[], 
     def inner(item: Any) -> Any:
         return _encode(item, keep, count)
 
-    if value is None or isinstance(value, bool | str):
+    if value is None or (isinstance(value, bool | str) and not isinstance(value, np.generic)):
         return value
     if isinstance(value, Enum):
         return {"object": _path(type(value)), "state": inner(value.value)}
     if isinstance(value, int | float) and not isinstance(value, np.generic):
-        return value if np.isfinite(value) else {"number": repr(value)}
+        return value if isinstance(value, int) or isfinite(value) else {"number": repr(value)}
     if isinstance(value, np.dtype):
         return {"dtype": value.str}
     if isinstance(value, np.ndarray | np.generic | jax.Array):
@@ -211,7 +235,7 @@ def _decode(value: Any, arrays: list[np.ndarray]) -> Any:
     if "array" in value:
         return _decode_array(value, arrays)
     if "object" in value:
-        return _rebuild(_find(value["object"]), inner(value["state"]))
+        return _rebuild(_class(value["object"]), inner(value["state"]))
     if "tuple" in value:
         return tuple(inner(item) for item in value["tuple"])
     if "mapping" in value:
@@ -262,8 +286,9 @@ def _buildable(cls: type) -> bool:
         return False
     if issubclass(cls, tuple) and not hasattr(cls, "_fields"):
         return False  # a plain tuple is written as one; named tuples are objects with fields
-    ours = _path(cls).startswith("wonderland.")
-    return ours or _path(cls) in _registered or issubclass(cls, eqx.Module)
+    path = _path(cls)
+    ours = path.startswith("wonderland.") or path in _registered
+    return ours or (issubclass(cls, eqx.Module) and _allowed(path))
 
 
 def _find(path: str) -> Any:
@@ -287,4 +312,24 @@ def _find(path: str) -> Any:
             "the version of the library that wrote the file",
             "Install that version, or save the estimator again",
         ) from error
+    # A path may wander through a trusted module into one it imports: what was found must itself
+    # come from where the path says it may.
+    if isinstance(found, ModuleType) or not _allowed(_path(found)):
+        raise StoreError(
+            f"the file needs {path}, which is not of this library",
+            "classes and functions of wonderland, or registered with wl.storable",
+            "Load files only from sources you trust",
+        )
     return found
+
+
+def _class(path: str) -> type:
+    """A class whose instances `save` would have written."""
+    found = _find(path)
+    if isinstance(found, type) and (_buildable(found) or issubclass(found, Enum)):
+        return found
+    raise StoreError(
+        f"the file needs an instance of {path}",
+        "instances of classes of wonderland, or registered with wl.storable",
+        "Load files only from sources you trust",
+    )
