@@ -76,8 +76,9 @@ def _shift(problem: LeastSquares) -> Array | None:
         return None
     step = max(1, len(problem.X) // SAMPLE)
     seen = np.hstack([problem.X[::step], problem.y[::step]])
-    mean = seen.mean(axis=0)
-    return mean if np.any(np.abs(mean) > OFFSET * seen.std(axis=0)) else None
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = seen.mean(axis=0)
+        return mean if np.any(np.abs(mean) > OFFSET * seen.std(axis=0)) else None
 
 
 @np.errstate(over="ignore", invalid="ignore")
