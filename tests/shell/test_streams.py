@@ -281,6 +281,7 @@ def test_missing_values(frame, tmp_path):
     refused(r"'b' \(3 NaN\)", tmp_path / "nans.parquet", "price")
     refused(r"chunk 3 \(rows from 300\).*'b' \(2 NaN\)", pieces(frame, 100), "price")
     X, y = np.ones((4, 2)), np.arange(4.0)
+    refused("chunk 0.*2 infinity", [(np.array([[np.inf, 1.0], [-np.inf, 2.0]]), y[:2])])
     refused("chunk 1.*1 infinity", [(X, y), (X, np.r_[y[:3], np.inf])])
     refused("sample_weight.*1 NaN", [(X, y, np.r_[y[:3], np.nan])])
 
@@ -319,6 +320,7 @@ def test_wholes_that_determine_nothing():
     joined(read(iter([(X[:1], y[:1])]), learner=Learner(fit_intercept=False)))
     joined(read(iter([(X, 0 * y + 3), (X, y)])))
     joined(read(iter([(X, y, 0 * y), (X, y, y)])))
+    joined(read(iter([(X * 1e308, y)])))
 
 
 def test_files_that_cannot_be_read(frame, tmp_path):
