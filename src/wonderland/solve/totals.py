@@ -8,7 +8,7 @@ blocks of `ROWS`, and each block Z (q, ROWS) is cut into Z = S₁ + S₂ + S₃ 
 and a rest below 2⁻⁶⁶. One symmetric product W Wᵀ of W = [S₁; S₂; S₃] then holds nearly all of Z Zᵀ,
 and exactly: each entry is a sum of integers below 2⁵³ (Ozaki, Ogita, Oishi & Rump 2012). Z Rᵀ is so
 small that it may be rounded, and sums over blocks are error-free transformations. The outcome has
-some 104 bits, at about a fifth of the speed of plain float64.
+some 104 bits, at a fifth to an eighth of the speed of plain float64.
 
 Shapes: X (n, d), y (n, t), ω (n,), q = 1 + d + t.
 """
