@@ -50,8 +50,8 @@ def relative(found, truth: list[Fraction]) -> float:
 
 
 def correct_digits(found, truth: list[Fraction]) -> float:
-    """−log₁₀ of the worst relative error of a coefficient, at most 16."""
+    """−log₁₀ of the worst relative error of a coefficient, within 0 … 16."""
     worst = max(
         abs(Fraction(float(f)) - t) / abs(t) for f, t in zip(found, truth, strict=True) if t != 0
     )
-    return 16.0 if worst == 0 else min(16.0, -float(np.log10(float(worst))))
+    return 16.0 if worst == 0 else float(np.clip(-np.log10(float(worst)), 0.0, 16.0))
