@@ -1,7 +1,7 @@
 """What a program costs, before it runs: operations, traffic, memory.
 
 `flops` and `transcendentals` are counted as in `flops`; `bytes` is what every step reads and
-writes, as if nothing were fused; `peak` is the most that is alive at once, as in `liveness`.
+writes, as if nothing were fused but steps that only rename or broadcast; `peak` is the most that is alive at once, as in `liveness`.
 Loops count every turn; of the branches of a `cond` the dearest counts.
 """
 
@@ -12,7 +12,7 @@ import jax
 from jax.extend import core
 
 from wonderland.autodiff.flops import flops, transcendentals
-from wonderland.autodiff.liveness import peak
+from wonderland.autodiff.liveness import VIEWS, peak
 from wonderland.autodiff.programs import Inner, inner, nbytes
 
 __all__ = ["Cost", "cost", "cost_of", "cost_of_eqn", "effort"]
@@ -80,6 +80,8 @@ def cost(f: Callable[..., Any], *args: Any) -> Cost:
 def cost_of_eqn(eqn: core.JaxprEqn) -> Cost:
     """The cost of one equation, the programs inside it included."""
     bodies = inner(eqn)
+    if eqn.primitive.name in VIEWS:
+        return _FREE
     if not bodies:
         moved = sum(map(nbytes, eqn.invars)) + sum(map(nbytes, eqn.outvars))
         return Cost(flops(eqn), moved, 0, transcendentals(eqn))
