@@ -15,7 +15,7 @@ from .one_sided import colour_columns, row_sizes
 
 __all__ = ["TwoSided", "colour_both"]
 
-CUTS: Final = 8  # row sizes tried as the border between dense and sparse
+CUTS: Final = 12  # borders tried between dense and sparse rows
 
 
 class TwoSided(NamedTuple):
@@ -69,12 +69,13 @@ def colour_both(
 
 
 def _cuts(sizes: np.ndarray) -> list[int]:
-    """Row sizes after which the sizes jump most, smallest first."""
-    distinct = np.unique(sizes[sizes > 0])
-    if len(distinct) < 2:
-        return []
-    jumps = distinct[1:] / distinct[:-1]
-    return np.sort(distinct[:-1][np.argsort(-jumps)[:CUTS]]).tolist()
+    """Borders worth trying: halves, quarters, … of the largest row, down to the usual row."""
+    largest, usual = int(sizes.max(initial=0)), float(np.median(sizes)) if len(sizes) else 0.0
+    borders = [largest >> power for power in range(1, CUTS + 1)]
+    kept = sizes[sizes > 0]
+    # The largest size actually present below a border separates the same rows and bounds better.
+    found = {int(kept[kept <= border].max(initial=0)) for border in borders if border >= usual}
+    return sorted(found - {0})
 
 
 def _split(
