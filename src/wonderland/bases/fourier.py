@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
+import numpy as np
 
 from wonderland.bases.basis import Basis, namespace
 from wonderland.core.errors import InputError
@@ -28,7 +29,7 @@ class Fourier(Basis):
     period: float = eqx.field(static=True)
 
     def __init__(self, k: int, *, period: float = 2.0 * math.pi) -> None:
-        if k < 1 or not period > 0:
+        if not isinstance(k, int | np.integer) or k < 1 or not period > 0:
             raise InputError(
                 f"k = {k!r}, period = {period!r}",
                 "k ≥ 1 harmonics and a period > 0",
