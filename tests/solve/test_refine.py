@@ -49,8 +49,8 @@ def test_coefficients_to_the_last_digit_while_the_condition_allows(p, rng):
     truth = exact_least_squares(A, b, fit_intercept=False)
     g = np.zeros((p, 1))
     factors = factorise(A)
-    refined, r, change = solve_augmented(Doubled.of(A), b[:, None], g, factors)
-    once, _, _ = solve_augmented(Doubled.of(A), b[:, None], g, factors, refine=False)
+    refined, r, change = solve_augmented(Doubled.of(A), Doubled.of(b[:, None]), g, factors)
+    once, _, _ = solve_augmented(Doubled.of(A), Doubled.of(b[:, None]), g, factors, refine=False)
     assert relative(refined[:, 0], truth) < 1e-15
     assert relative(once[:, 0], truth) > relative(refined[:, 0], truth)
     assert np.all(change <= 1e-14 * np.abs(refined))
@@ -69,13 +69,13 @@ def test_low_parts_are_part_of_the_matrix(rng):
     b = rng.normal(size=8)
     truth = exact_least_squares(rows, b, fit_intercept=False)
     g = np.zeros((3, 1))
-    found, _, _ = solve_augmented(Doubled(high, low), b[:, None], g, factorise(high))
+    found, _, _ = solve_augmented(Doubled(high, low), Doubled.of(b[:, None]), g, factorise(high))
     assert relative(found[:, 0], truth) < 2e-16
 
 
 def test_the_same_system_gives_the_inverse(rng):
     A = hilbert(20, 5)
-    columns, _, _ = solve_augmented(Doubled.of(A), np.zeros((20, 5)), -np.eye(5), factorise(A))
+    columns, _, _ = solve_augmented(Doubled.of(A), Doubled.of(np.zeros((20, 5))), -np.eye(5), factorise(A))
     unit = [[Fraction(int(i == j)) for j in range(5)] for i in range(5)]
     rows = [[Fraction(a) for a in row] for row in A]
     gram = [[sum(row[i] * row[j] for row in rows) for j in range(5)] for i in range(5)]

@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 import jax
 import numpy as np
 
-__all__ = ["any_jax", "double", "in_float64", "is_traced"]
+__all__ = ["any_jax", "double", "in_float64", "is_traced", "product"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,3 +48,12 @@ def in_float64(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
 
     return scoped
+
+
+def product(a: jax.Array, b: jax.Array) -> jax.Array:
+    """Matrix product of JAX arrays, (… k) times (k …), in the type of its factors.
+
+    `jnp.matmul` writes the result's type into the program; differentiating a float64 product
+    outside its x64 scope would then warn and round to float32. This one only follows its factors.
+    """
+    return jax.lax.dot_general(a, b, (((a.ndim - 1,), (0,)), ((), ())))

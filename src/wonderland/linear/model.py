@@ -33,8 +33,9 @@ class LinearModel(eqx.Module):
         return namespace(x).matmul(self.coef, x) + self.intercept
 
     def predict(self, X: Any) -> Any:
-        """F for every row of X (n, d) → (n,) or (n, t): one matrix product."""
+        """f for every row of X (n, d) → (n,) or (n, t): one matrix product."""
         if self.basis is not None:
             X = self.basis(X)
-        coef = self.coef.T if self.coef.ndim == 2 else self.coef
-        return X @ coef + self.intercept
+        if self.coef.ndim == 1:
+            return X @ self.coef + self.intercept
+        return X @ self.coef.T + namespace(self.coef).atleast_2d(self.intercept)

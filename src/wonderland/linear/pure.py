@@ -39,7 +39,7 @@ def _host(
     target, table, low = double(y), double(X), None
     outputs = target[:, None] if target.ndim == 1 else target
     omega = None if weight is None else double(weight)
-    _check(table, outputs, double(alpha), omega)
+    _check(table, target, double(alpha), omega)
     alphas = np.broadcast_to(double(alpha), (outputs.shape[1],))
     if basis is not None:
         table, low = expand(basis, table)

@@ -144,19 +144,20 @@ def _refined(problem: LeastSquares, reason: str) -> LinearFit:
         # Ridge is least squares on data augmented by √α·I with targets 0.
         extra = np.hstack([np.zeros((p - first, first)), np.sqrt(alpha) * np.eye(p - first)])
         A = Doubled(np.vstack([A.high, extra]), np.vstack([A.low, 0.0 * extra]))
-        b = np.vstack([b, np.zeros((p - first, b.shape[1]))])
+        b = Doubled(*(np.vstack([part, np.zeros((p - first, part.shape[1]))]) for part in b))
     factors = factorise(A.high, first)
     refine = problem.small or n > p
-    zero = np.zeros((p, b.shape[1]))
+    zero = np.zeros((p, b.high.shape[1]))
     beta, residual, change = solve_augmented(A, b, zero, factors, refine=refine)
     full = factors.rank == p
     inverse = _inverse(A, factors, refine=problem.small) if full else None
     if not full:
         beta = _minimum_norm(beta, factors, first)
-    intercept = beta[0] if first else np.zeros(b.shape[1])
+    intercept = beta[0] if first else np.zeros(beta.shape[1])
     r = residual[:n]
     gradient = A.high[:, first:].T @ residual
-    norms = np.sqrt((A.high[:, first:] ** 2).sum(axis=0))[:, None] * np.sqrt((b**2).sum(axis=0))
+    norms = np.sqrt((A.high[:, first:] ** 2).sum(axis=0))[:, None]
+    norms = norms * np.sqrt((b.high**2).sum(axis=0))
     return LinearFit(
         coef=beta[first:],
         intercept=intercept,
@@ -174,20 +175,20 @@ def _refined(problem: LeastSquares, reason: str) -> LinearFit:
     )
 
 
-def _weighted(problem: LeastSquares) -> tuple[Doubled, Array]:
-    """√Ω·[1, X] in doubled precision (n, p) and √Ω·y (n, t)."""
+def _weighted(problem: LeastSquares) -> tuple[Doubled, Doubled]:
+    """√Ω·[1, X] (n, p) and √Ω·y (n, t), in doubled precision."""
     Z, root = doubled_columns(problem), problem.root_weight()
     if root is None:
-        return Z, problem.y
+        return Z, Doubled.of(problem.y)
     high, low = two_product(Z.high, root)
-    return Doubled(high, low + root * Z.low), root * problem.y
+    return Doubled(high, low + root * Z.low), Doubled(*two_product(problem.y, root))
 
 
 def _inverse(A: Doubled, factors: Factors, *, refine: bool) -> Array:
     """(AᵀA)⁻¹ (p, p), each column refined like a coefficient when asked."""
     p = A.high.shape[1]
     if refine:
-        columns = solve_augmented(A, np.zeros_like(A.high), -np.eye(p), factors)[0]
+        columns = solve_augmented(A, Doubled.of(np.zeros_like(A.high)), -np.eye(p), factors)[0]
         return (columns + columns.T) / 2
     root = factors.scale[factors.order][:, None] * sl.solve_triangular(factors.R, np.eye(p))
     inverse = np.empty((p, p))

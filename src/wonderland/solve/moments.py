@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from wonderland.core.arrays import product
 from wonderland.core.blocks import map_rows
 from wonderland.core.errors import NotFiniteError
 from wonderland.solve.problem import Array, LeastSquares
@@ -110,9 +111,9 @@ def traced_moments(
     omega = jnp.ones(X.shape[0], X.dtype) if weight is None else weight
     mass = omega.sum()
     keep = 1.0 if fit_intercept else 0.0
-    mean_x, mean_y = keep * (omega @ X) / mass, keep * (omega @ y) / mass
+    mean_x, mean_y = keep * product(omega, X) / mass, keep * product(omega, y) / mass
     cx, cy = X - mean_x[None, :], y - mean_y[None, :]
     wx = omega[:, None] * cx
     return Moments(
-        mass, mean_x, mean_y, wx.T @ cx, wx.T @ cy, jnp.einsum("i,it,it->t", omega, cy, cy)
+        mass, mean_x, mean_y, product(wx.T, cx), product(wx.T, cy), product(omega, cy**2)
     )

@@ -46,7 +46,7 @@ def solve_nonnegative(problem: LeastSquares) -> LinearFit:
 
 
 def _one(gram: Array, cross: Array, alpha: float) -> Array:
-    """Min wᵀ(G + αI)w − 2hᵀw over w ≥ 0, as ‖Rw − R⁻ᵀh‖ with RᵀR = G + αI."""
+    """min wᵀ(G + αI)w − 2hᵀw over w ≥ 0, as ‖Rw − R⁻ᵀh‖ with RᵀR = G + αI."""
     scale = 1.0 / np.sqrt(np.maximum(np.diag(gram) + alpha, np.finfo(float).tiny))
     values, vectors = np.linalg.eigh((gram + alpha * np.eye(len(gram))) * scale * scale[:, None])
     # Directions at rounding level hold no information: kept, they would steer the active set.

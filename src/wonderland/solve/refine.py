@@ -50,8 +50,8 @@ class Factors(NamedTuple):
 def factorise(A: Array, fixed: int = 0, *, square: bool = False) -> Factors:
     """Rank-revealing QR of the column-scaled matrix.
 
-    A column is dependent when what is left of it is at rounding level: 8ε√p of the largest for a
-    tall matrix, whose columns carry one rounding each; LAPACK's pε for a `square` one and others
+    A column is dependent when what is left of it is at rounding level: 8ε√n of the largest for a
+    tall matrix, whose columns carry one rounding each and whose reduction adds n of them; LAPACK's pε for a `square` one and others
     that are themselves the outcome of a computation.
 
     A tall matrix is first reduced by an unpivoted QR, which runs at matrix-multiply speed; the
@@ -68,7 +68,7 @@ def factorise(A: Array, fixed: int = 0, *, square: bool = False) -> Factors:
     R = np.vstack([head[:, order], np.hstack([np.zeros((below.shape[0], fixed)), below])])
     diagonal = np.abs(np.diag(R))
     tall = A.shape[0] > A.shape[1] and not square
-    floor = EPS * (8.0 * np.sqrt(A.shape[1]) if tall else max(8.0, A.shape[1]))
+    floor = EPS * (8.0 * np.sqrt(A.shape[0]) if tall else max(8.0, A.shape[1]))
     floor *= diagonal.max(initial=0.0)
     kept = np.ones(min(R.shape), dtype=bool)
     kept[fixed:] = diagonal[fixed:] > floor
@@ -78,13 +78,13 @@ def factorise(A: Array, fixed: int = 0, *, square: bool = False) -> Factors:
 
 
 def solve_augmented(
-    A: Doubled, b: Array, g: Array, factors: Factors, *, refine: bool = True
+    A: Doubled, b: Doubled, g: Array, factors: Factors, *, refine: bool = True
 ) -> tuple[Array, Array, Array]:
     """Solve the augmented system for the kept columns.
 
     Args:
         A: The matrix in doubled precision (n, p); its low part may be zero.
-        b: Upper right-hand side (n, q).
+        b: Upper right-hand side (n, q), likewise.
         g: Lower right-hand side (p, q).
         factors: From `factorise(A.high)`.
         refine: Whether to iterate on residuals in doubled precision.
@@ -98,7 +98,7 @@ def solve_augmented(
     high = A.high[:, kept] * scale.T
     low = A.low[:, kept] * scale.T if A.low.any() else None
     goal = g[kept] * scale
-    r, w = _correct(factors, b, goal)
+    r, w = _correct(factors, b.high, goal)
     change = np.abs(w)
     for _ in range(STEPS if refine else 0):
         f1, f2 = _defects(high, low, b, goal, r, w)
@@ -124,11 +124,11 @@ def _correct(factors: Factors, f1: Array, f2: Array) -> tuple[Array, Array]:
 
 
 def _defects(
-    A: Array, low: Array | None, b: Array, g: Array, r: Array, w: Array
+    A: Array, low: Array | None, b: Doubled, g: Array, r: Array, w: Array
 ) -> tuple[Array, Array]:
-    """B − r − Aw and g − Aᵀr, each computed in doubled precision and then rounded."""
+    """What is left: b − r − Aw and g − Aᵀr, each computed in doubled precision and then rounded."""
     fitted, moment = matmul(A, w), matmul(A.T, r)
     if low is not None:
         fitted, moment = fitted + Doubled.of(low @ w), moment + Doubled.of(low.T @ r)
-    upper = Doubled.of(b) - Doubled.of(r) - fitted
+    upper = b - Doubled.of(r) - fitted
     return upper.value, (Doubled.of(g) - moment).value

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import cho_factor, cho_solve
 
+from wonderland.core.arrays import product
 from wonderland.core.status import Status
 from wonderland.solve.moments import traced_moments
 
@@ -40,7 +41,7 @@ def solve_traced(
     alphas = jnp.broadcast_to(alpha, (y.shape[1],))
     solve = _dual if X.shape[0] < X.shape[1] else _primal
     coef, condition, mean_x, mean_y = solve(X, y, alphas, weight, fit_intercept=fit_intercept)
-    intercept = mean_y - mean_x @ coef
+    intercept = mean_y - product(mean_x, coef)
     gradient = _gradient(X, y, alphas, weight, coef, intercept)
     # An eigenvalue at rounding level, 16 min(n, d)·ε of the largest, may be zero: a triangle can
     # still come out finite, but nothing in it can be trusted.
@@ -63,18 +64,18 @@ def _dual(
 ) -> tuple[jax.Array, ...]:
     omega = jnp.ones(X.shape[0], X.dtype) if weight is None else weight
     share = (1.0 if fit_intercept else 0.0) * omega / omega.sum()
-    mean_x, mean_y = share @ X, share @ y
+    mean_x, mean_y = product(share, X), product(share, y)
     # √ω would make the derivative at ω = 0 infinite; (K + αΩ⁻¹)⁻¹ = Ω^½(Ω^½KΩ^½ + α)⁻¹Ω^½ keeps
     # one root on each side, and the form ΩK + αI needs none at all.
     centred_x, centred_y = X - mean_x[None, :], y - mean_y[None, :]
-    K = omega[:, None] * (centred_x @ centred_x.T)
+    K = omega[:, None] * product(centred_x, centred_x.T)
     right = omega[:, None] * centred_y
     eye = jnp.eye(len(X), dtype=X.dtype)
     each = jax.vmap(lambda a, b: jnp.linalg.solve(K + a * eye, b), (0, 1), 1)
     weighted = jnp.sqrt(jax.lax.stop_gradient(omega))[:, None] * jax.lax.stop_gradient(centred_x)
     least = jax.lax.stop_gradient(alphas.min())
     condition = jnp.sqrt((jnp.linalg.norm(weighted, ord=2) ** 2 + least) / least)
-    return centred_x.T @ each(alphas, right), condition, mean_x, mean_y
+    return product(centred_x.T, each(alphas, right)), condition, mean_x, mean_y
 
 
 def _solve_each(gram: jax.Array, cross: jax.Array, alphas: jax.Array) -> tuple[jax.Array, ...]:
@@ -104,7 +105,7 @@ def _gradient(
     """Largest |xᵀΩr − αw| / (‖x‖‖y‖), as in the host solver; carries no derivative."""
     X, y, coef, intercept = jax.lax.stop_gradient((X, y, coef, intercept))
     omega = jnp.ones(X.shape[0], X.dtype) if weight is None else jax.lax.stop_gradient(weight)
-    residual = omega[:, None] * (y - X @ coef - intercept[None, :])
-    slack = jnp.abs(X.T @ residual - jax.lax.stop_gradient(alphas)[None, :] * coef)
-    norms = jnp.sqrt(omega @ X**2)[:, None] * jnp.sqrt(omega @ y**2)[None, :]
+    residual = omega[:, None] * (y - product(X, coef) - intercept[None, :])
+    slack = jnp.abs(product(X.T, residual) - jax.lax.stop_gradient(alphas)[None, :] * coef)
+    norms = jnp.sqrt(product(omega, X**2))[:, None] * jnp.sqrt(product(omega, y**2))[None, :]
     return jnp.max(slack / jnp.where(norms > 0, norms, 1.0))
