@@ -16,6 +16,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from wonderland.autodiff.check import GradientCheck as GradientCheck
+    from wonderland.autodiff.check import check_gradient as check_gradient
     from wonderland.autodiff.conditions import KKT as KKT
     from wonderland.autodiff.conditions import Argmin as Argmin
     from wonderland.autodiff.conditions import Condition as Condition
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from wonderland.autodiff.modes import vjp as vjp
 
 _HOMES = {
+    "check": ("GradientCheck", "check_gradient"),
     "conditions": ("KKT", "Argmin", "Condition", "FixedPoint", "Root"),
     "implicit": ("ImplicitFunction", "implicit"),
     "kinks": ("Kink", "KinkWarning", "Kinks", "kinks"),

@@ -31,12 +31,11 @@ import jax.extend.core as jex
 import jax.numpy as jnp
 import numpy as np
 
-from wonderland.autodiff.arguments import moving, restricted
 from wonderland.autodiff.dual import Dual, Site, bind, is_inexact, named, probed
 from wonderland.autodiff.programs import names
 from wonderland.autodiff.widen import widened
 
-__all__ = ["Kink", "KinkWarning", "Kinks", "kinks"]
+__all__ = ["Kink", "KinkWarning", "Kinks", "found_kinks", "kinks", "one_sided"]
 
 _SMOOTH = names(
     "add sub mul neg dot_general reduce_sum reduce_prod exp exp2 expm1 sin cos tan tanh sinh cosh "
@@ -164,9 +163,8 @@ def kinks(
     >>> len(kinks(lambda x: jnp.abs(x).sum(), jnp.array([1.0, 2.0])))
     0
     """
-    moves, stays = moving(x)
-    with widened(restricted(f, stays, args), moves) as (closed, at):
-        found, visible = _found(closed, at, tolerance, seed)
+    with widened(f, x, args) as (closed, at, _):
+        found, visible = found_kinks(closed, at, tolerance, seed=seed)
     result = Kinks(found, visible=visible)
     if warn and visible and found:
         warnings.warn(_sentence(found), KinkWarning, stacklevel=2)
@@ -178,9 +176,14 @@ def _sentence(found: Sequence[Kink]) -> str:
     return f"x sits on a kink of f: {found[0]}{more}. The gradient is one of several slopes."
 
 
-def _found(
-    closed: jex.ClosedJaxpr, at: Sequence[jax.Array], tolerance: float | None, seed: int
+def found_kinks(
+    closed: jex.ClosedJaxpr,
+    at: Sequence[jax.Array],
+    tolerance: float | None = None,
+    *,
+    seed: int = 0,
 ) -> tuple[list[Kink], bool]:
+    """The kinks of a program at a point, and whether its outputs show any."""
     rng = np.random.default_rng(seed)
     along = [jnp.asarray(rng.normal(size=part.shape), part.dtype) for part in at]
     double = all(part.dtype == jnp.float64 for part in at)
@@ -220,6 +223,14 @@ class _Sides(NamedTuple):
     right: jax.Array
     apart: jax.Array
     jumps: jax.Array
+
+
+def one_sided(
+    g: Callable[[jax.Array], jax.Array], x: jax.Array, v: jax.Array, step: float
+) -> tuple[jax.Array, jax.Array]:
+    """D⁻ and D⁺ of g at x along v, by differences of length `step`."""
+    ((left, right),) = _slopes(lambda z: [g(z)], [x], [v], [g(x)], step)
+    return left, right
 
 
 def _sides(
