@@ -8,7 +8,7 @@ import threadpoolctl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wonderland.core.blocks import map_rows, workers
+from wonderland.core.blocks import calm, limited, map_rows, workers
 
 LARGE = 1 << 30
 
@@ -26,7 +26,8 @@ def test_small_tables_stay_on_this_thread():
 
 def test_large_tables_use_every_core_with_one_blas_thread_each():
     def look(start, stop):
-        return [pool["num_threads"] for pool in threadpoolctl.threadpool_info()]
+        pools = threadpoolctl.threadpool_info()
+        return [pool["num_threads"] for pool in pools if pool["user_api"] == "blas"]
 
     found = map_rows(look, 100, LARGE)
     assert len(found) == workers()
@@ -46,3 +47,30 @@ def test_an_error_in_a_part_is_raised_here():
 
     with pytest.raises(ZeroDivisionError):
         map_rows(fail, 10, LARGE)
+
+
+def test_cores_can_be_limited_and_come_back():
+    before = workers()
+    with limited(1):
+        assert workers() == 1
+        assert len(map_rows(lambda *_: None, 100, LARGE)) == 1
+        with limited(None):
+            assert workers() == 1
+    with limited(-2):
+        assert workers() == max(1, before - 1)
+    with limited(10_000):
+        assert workers() == before
+    assert workers() == before
+
+
+def test_small_work_keeps_to_one_blas_thread():
+    def threads():
+        pools = threadpoolctl.threadpool_info()
+        return {pool["num_threads"] for pool in pools if pool["user_api"] == "blas"}
+
+    before = threads()
+    with calm(1000.0):
+        assert threads() == {1}
+    with calm(1e15):
+        assert threads() == before
+    assert threads() == before

@@ -75,7 +75,9 @@ def test_low_parts_are_part_of_the_matrix(rng):
 
 def test_the_same_system_gives_the_inverse(rng):
     A = hilbert(20, 5)
-    columns, _, _ = solve_augmented(Doubled.of(A), Doubled.of(np.zeros((20, 5))), -np.eye(5), factorise(A))
+    columns, _, _ = solve_augmented(
+        Doubled.of(A), Doubled.of(np.zeros((20, 5))), -np.eye(5), factorise(A)
+    )
     unit = [[Fraction(int(i == j)) for j in range(5)] for i in range(5)]
     rows = [[Fraction(a) for a in row] for row in A]
     gram = [[sum(row[i] * row[j] for row in rows) for j in range(5)] for i in range(5)]

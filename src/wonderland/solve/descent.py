@@ -51,7 +51,7 @@ def solve_descent(
 ) -> DescentFit:
     """Minimise from w = 0 with the curvature measured on the second moments."""
     values, vectors = sl.eigh(moments.gram, check_finite=False)
-    floor = values[-1] * len(values) * np.finfo(float).eps
+    floor = 8 * values[-1] * len(values) * np.finfo(float).eps  # the Gram matrix was rounded, too
     smallest = values[0] if values[0] > floor else 0.0
     size = np.sqrt(np.maximum(np.diag(moments.gram), 0.0))
     norms = size[:, None] * np.sqrt(moments.power)

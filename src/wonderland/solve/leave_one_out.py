@@ -97,7 +97,7 @@ def spectrum(problem: LeastSquares) -> Spectrum:
         moments = host_moments(problem)
         values, vectors = sl.eigh(moments.gram, check_finite=False, driver="evd")
         # Below rounding level an eigenvalue says nothing; zero says "nothing here", exactly.
-        floor = values[-1] * d * np.finfo(float).eps
+        floor = 8 * values[-1] * d * np.finfo(float).eps
         values, vectors = np.where(values > floor, values, 0.0)[::-1], vectors[:, ::-1]
         return Spectrum(problem, moments, values, vectors, vectors.T @ moments.cross)
     return _wide_spectrum(problem)
