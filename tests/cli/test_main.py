@@ -63,6 +63,25 @@ def test_csv_gives_the_same_as_parquet(houses, capsys):
     np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet", "folder"])
+def test_one_pass_gives_the_same_as_memory(houses, capsys, kind):
+    folder, *_ = houses
+    file = folder / f"houses.{kind}"
+    if kind == "folder":
+        file.mkdir()
+        table = pq.read_table(folder / "houses.parquet")
+        pq.write_table(table[:30], file / "a.parquet")
+        pq.write_table(table[30:], file / "b.parquet")
+    common = ("--target", "price", "--weight", "trust", "--features", "age,area", "--json")
+    _, whole, _ = run(capsys, "fit", folder / "houses.parquet", *common)
+    code, passed, err = run(capsys, "fit", file, *common, "--stream")
+    assert (code, err) == (0, "")
+    one, other = json.loads(whole), json.loads(passed)
+    assert one["names"] == other["names"] == ["age", "area"]
+    np.testing.assert_allclose(one["coef"], other["coef"], rtol=1e-9)
+    np.testing.assert_allclose(one["standard_errors"], other["standard_errors"], rtol=1e-9)
+
+
 def test_ridge_without_intercept_on_chosen_features(houses, capsys):
     folder, X, y, _ = houses
     _, out, _ = run(
@@ -118,6 +137,9 @@ def test_fit_save_show_predict(houses, capsys):
         ),
         (["fit", "{}/houses.csv", "--target", "price", "--test", "2"], "a share from 0 up to 1"),
         (["fit", "{}/houses.csv", "--target", "price", "--degree", "0"], "degree"),
+        (["fit", "{}/houses.csv", "--target", "price", "--stream", "--test", "0.5"], "one pass"),
+        (["fit", "{}/nowhere.csv", "--target", "price", "--stream"], "there is no file"),
+        (["fit", "{}/broken.parquet", "--target", "price", "--stream"], "cannot be read"),
         (["fit", "{}/words.csv", "--target", "price"], "'town' holds text"),
         (["show", "{}/houses.csv"], "does not begin like a wonderland file"),
         (["show", "{}/nowhere.wl"], "nowhere.wl: No such file"),

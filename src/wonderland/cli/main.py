@@ -82,7 +82,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_fit(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_fit)
-    parser.add_argument("file", metavar="FILE", help=".parquet, .csv, .feather or .arrow")
+    parser.add_argument(
+        "file", metavar="FILE", help=".parquet, .csv, .feather or .arrow, or a folder of Parquet"
+    )
     parser.add_argument("--target", required=True, metavar="NAME", help="column to predict")
     parser.add_argument(
         "--features", metavar="A,B,…", help="columns to learn from (default: all others)"
@@ -99,6 +101,9 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="which rows those are (default: 0)")
     parser.add_argument("--level", type=float, default=0.95, help="of intervals (default: 0.95)")
+    parser.add_argument(
+        "--stream", action="store_true", help="read in one pass, for more rows than memory holds"
+    )
     parser.add_argument("--out", metavar="MODEL", help="save the fitted model here")
     parser.add_argument("--json", action="store_true", help="print JSON")
 

@@ -4,12 +4,13 @@ import argparse
 import csv
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import wonderland as wl
-from wonderland.cli.files import columns_of, read
+from wonderland.cli.files import columns_of, read, scan
 from wonderland.cli.layout import coefficient_table, evidence_table, section
 from wonderland.core.errors import InputError
 from wonderland.core.evidence import plain
@@ -18,9 +19,36 @@ __all__ = ["fit_file", "predict_file", "show"]
 
 
 def fit_file(options: argparse.Namespace) -> None:
-    """Fit, test on the rows kept back, print, save."""
-    table = read(options.file)
-    model, weight = _model(options), options.weight
+    """Fit, test on the rows kept back, save, print."""
+    model = _model(options)
+    if options.stream or Path(options.file).is_dir():
+        _fit_in_one_pass(model, options)
+    else:
+        _fit_in_memory(model, options)
+    if options.out:
+        wl.save(model, options.out)
+    show(model, options.level, as_json=options.json)
+    if options.out and not options.json:
+        print(f"\nsaved to {options.out}")
+
+
+def _fit_in_one_pass(model: Any, options: argparse.Namespace) -> None:
+    """Rows are read in batches and never held together."""
+    if options.test:
+        raise InputError(
+            f"--test {options.test:g} with rows read in one pass",
+            "all rows to learn from",
+            "Keep test rows in a file of their own",
+        )
+    names = None
+    if options.features:
+        kept = [options.target] if options.weight is None else [options.target, options.weight]
+        names = [*_listed(options.features), *kept]
+    model.fit(scan(options.file, names), options.target, options.weight)
+
+
+def _fit_in_memory(model: Any, options: argparse.Namespace) -> None:
+    table, weight = read(options.file), options.weight
     names = _features(table, options)
     target = columns_of(table, [options.target], options.file).column(0)
     weights = None if weight is None else columns_of(table, [weight], options.file).column(0)
@@ -32,11 +60,6 @@ def fit_file(options: argparse.Namespace) -> None:
     if len(test):
         kept = None if w is None else w[test]
         wl.verify(model, X.take(test), y[test], kept, level=options.level)
-    if options.out:
-        wl.save(model, options.out)
-    show(model, options.level, as_json=options.json)
-    if options.out and not options.json:
-        print(f"\nsaved to {options.out}")
 
 
 def _model(options: argparse.Namespace) -> Any:
@@ -63,8 +86,12 @@ def _alpha(text: str) -> float | str:
 
 def _features(table: Any, options: argparse.Namespace) -> list[str]:
     if options.features:
-        return [name.strip() for name in options.features.split(",")]
+        return _listed(options.features)
     return [name for name in table.column_names if name not in (options.target, options.weight)]
+
+
+def _listed(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
 
 
 def _split(count: int, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
