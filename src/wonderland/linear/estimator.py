@@ -2,41 +2,29 @@
 
 import sys
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import stdtrit
 
 from wonderland.bases.basis import expand, names_of, wobble
 from wonderland.core.errors import InputError, InputTypeError, nearest
 from wonderland.core.evidence import Claim, Evidence
 from wonderland.linear.evidence import claims_of
+from wonderland.linear.inference import Facts, infer
 from wonderland.linear.model import LinearModel
 from wonderland.linear.routes import ROUTES, Outcome, Plan, answer
 from wonderland.shell.estimator import Regressor
-from wonderland.shell.inputs import Table
+from wonderland.shell.inputs import Table, read_features
 from wonderland.shell.progress import Progress
+from wonderland.shell.streams import Stream
 from wonderland.solve.bounds import half_ulp
 from wonderland.solve.problem import LeastSquares, LinearFit
 from wonderland.solve.run import Stopping
+from wonderland.solve.sweep import accumulate, solve_sweep
 
-__all__ = ["Inference", "LinearEstimator"]
-
-
-class Inference(NamedTuple):
-    """What errors of coefficients and predictions are computed from.
-
-    Attributes:
-        covariance: Covariance of [intercept; slopes] for unit noise (p, p); None where the
-            columns are dependent or outputs have penalties of their own.
-        freedom: Residual degrees of freedom n − p (effective p, for ridge).
-        variance: s² = Σωr²/freedom per output (t,).
-    """
-
-    covariance: np.ndarray | None
-    freedom: float
-    variance: np.ndarray
+__all__ = ["LinearEstimator"]
 
 
 class LinearEstimator(Regressor):
@@ -90,9 +78,13 @@ class LinearEstimator(Regressor):
         low = columns.low if columns.low.any() else None
         return columns.high, low, wobble(self.basis, X, half_ulp(X))
 
-    def _column_names(self, table: Table, count: int) -> list[str]:
-        names = [str(name) for name in table.names]
-        return names if self.basis is None else names_of(self.basis, names, count)
+    def _column_names(self, names: Sequence[str], count: int) -> list[str]:
+        features = [str(name) for name in names]
+        return features if self.basis is None else names_of(self.basis, features, count)
+
+    def _facts(self, problem: LeastSquares, table: Table) -> Facts:
+        names = self._column_names(table.names, problem.X.shape[1])
+        return Facts.of(problem, names=names, flat=table.flat, dtype=table.dtype)
 
     def _plan(self, route: str) -> Plan:
         limit = DEFAULT_STEPS if self.max_iter is None else int(self.max_iter)
@@ -105,21 +97,40 @@ class LinearEstimator(Regressor):
         route = "positive" if self.positive else ROUTES[self.solver]
         return answer(problem, self._plan(route))
 
-    def _publish(
-        self, outcome: Outcome, problem: LeastSquares, table: Table, *extra: Claim
-    ) -> dict[str, Any]:
+    def _learn_stream(self, stream: Stream) -> dict[str, Any]:
+        """One pass over the chunks into moments of doubled precision, then the same evidence."""
+        if self.positive or ROUTES[self.solver] != "direct":
+            raise InputError(
+                f"solver={self.solver!r}, positive={self.positive!r} for data read in chunks",
+                "a direct solver, which needs one pass over the data",
+                "Pass solver='auto' and positive=False, or data in memory",
+            )
+        alpha = self._alphas(len(stream.targets))
+        chunks: Iterable[Any] = stream.chunks
+        if self.basis is not None:
+            chunks = ((self._expanded(X)[0], y, weight) for X, y, weight in chunks)
+        intercept = bool(self.fit_intercept)
+        with Progress("rows", stream.total) as progress:
+            totals = accumulate(chunks, fit_intercept=intercept, progress=progress)
+        outcome = Outcome(solve_sweep(totals, alpha, intercept))
+        names = self._column_names(stream.names, len(outcome.fit.coef))
+        facts = Facts(totals.mass, totals.rows, alpha, names, stream.flat, np.dtype(np.float64))
+        return {**self._publish(outcome, facts), **self._told(outcome)}
+
+    @abstractmethod
+    def _alphas(self, outputs: int) -> np.ndarray:
+        """The penalty of each output (t,)."""
+
+    @abstractmethod
+    def _told(self, outcome: Outcome) -> dict[str, Any]:
+        """Fitted attributes of this estimator alone."""
+
+    def _publish(self, outcome: Outcome, facts: Facts, *extra: Claim) -> dict[str, Any]:
         """Fitted attributes from an answer."""
         fit = outcome.fit
-        mass, rows = mass_of(problem)
-        inference = infer(fit, problem, rows)
-        coef, intercept = self._shaped(fit, table)
-        claims = claims_of(
-            outcome,
-            names=self._column_names(table, len(fit.coef)),
-            mass=mass,
-            rows=rows,
-            tol=float(self.tol),
-        )
+        coef, intercept = self._shaped(fit, facts)
+        claims = claims_of(outcome, facts, tol=float(self.tol))
+        variance = fit.rss / facts.mass
         return {
             "coef_": coef,
             "intercept_": intercept,
@@ -127,18 +138,18 @@ class LinearEstimator(Regressor):
             "model_": LinearModel(coef, intercept, self.basis),
             "evidence_": Evidence([*claims, *extra]),
             "status_": outcome.status,
-            "noise_variance_": _per_output(fit.rss / mass, table),
-            "_inference": inference,
-            "_flat": table.flat,
+            "noise_variance_": float(variance[0]) if facts.flat else variance,
+            "_inference": infer(fit, facts, fit_intercept=bool(self.fit_intercept)),
+            "_flat": facts.flat,
         }
 
-    def _shaped(self, fit: LinearFit, table: Table) -> tuple[Any, Any]:
+    def _shaped(self, fit: LinearFit, facts: Facts) -> tuple[Any, Any]:
         """coef_ (d,) or (t, d) and intercept_, in the floating type of X."""
-        coef = fit.coef[:, 0] if table.flat else np.ascontiguousarray(fit.coef.T)
-        intercept = fit.intercept[0] if table.flat else fit.intercept
+        coef = fit.coef[:, 0] if facts.flat else np.ascontiguousarray(fit.coef.T)
+        intercept = fit.intercept[0] if facts.flat else fit.intercept
         if not self.fit_intercept:
-            return coef.astype(table.dtype), 0.0
-        return coef.astype(table.dtype), intercept.astype(table.dtype)
+            return coef.astype(facts.dtype), 0.0
+        return coef.astype(facts.dtype), intercept.astype(facts.dtype)
 
     def _predict(self, X: Any) -> np.ndarray:
         if self.basis is not None:
@@ -149,21 +160,21 @@ class LinearEstimator(Regressor):
 
     @property
     def residual_deviation_(self) -> Any:
-        """S = √(Σωr²/(n − p)): the standard deviation of the noise, per output."""
-        return self._spread(np.sqrt(self._inference.variance))
+        """s = √(Σωr²/(n − p)): the standard deviation of the noise, per output."""
+        self._require_fit()
+        return self._per_output(np.sqrt(self._inference.variance))
 
     @property
     def standard_errors_(self) -> np.ndarray:
         """Standard error of each coefficient, shaped like `coef_`; infinite where undetermined."""
-        slopes = self._errors()[len(self._errors()) - self.model_.coef.shape[-1] :]
+        slopes = self._errors()[int(self.fit_intercept) :]
         return slopes[:, 0] if self.coef_.ndim == 1 else slopes.T
 
     @property
     def intercept_standard_error_(self) -> Any:
         """Standard error of the intercept; zero when none is fitted."""
-        if not self.fit_intercept:
-            return self._spread(np.zeros(len(self._inference.variance)))
-        return self._spread(self._errors()[0])
+        errors = self._errors()[0]
+        return self._per_output(errors if self.fit_intercept else np.zeros_like(errors))
 
     def confidence_interval(
         self, level: float = 0.95, *, intercept: bool = False
@@ -179,9 +190,10 @@ class LinearEstimator(Regressor):
         Returns:
             (low, high), each in the shape of `coef_` (or `intercept_`).
         """
+        self._require_fit()
         middle = self.intercept_ if intercept else self.coef_
         error = self.intercept_standard_error_ if intercept else self.standard_errors_
-        half = self._quantile(level) * error
+        half = self._inference.quantile(level) * error
         return middle - half, middle + half
 
     def prediction_interval(self, X: Any, level: float = 0.95) -> tuple[Any, Any]:
@@ -192,45 +204,24 @@ class LinearEstimator(Regressor):
         Returns:
             (low, high), each like `predict(X)`.
         """
-        from wonderland.shell.inputs import read_features
-
+        self._require_fit()
         read = _dense(read_features(self, X))
         middle = self._predict(read)
-        error = self._prediction_error(read)
-        half = self._quantile(level) * (error[:, 0] if middle.ndim == 1 else error)
+        error = self._inference.spread(self._columns(read))
+        half = self._inference.quantile(level) * (error[:, 0] if middle.ndim == 1 else error)
         return self._contain(middle - half, X), self._contain(middle + half, X)
 
-    def _prediction_error(self, X: np.ndarray) -> np.ndarray:
-        """s·√(1 + zᵀCz) for each row and output (n, t)."""
-        found = self._inference
-        if found.covariance is None:
-            return np.full((len(X), len(found.variance)), np.inf)
+    def _columns(self, X: np.ndarray) -> np.ndarray:
+        """Z = [1, φ(X)] (n, p)."""
         Z = X.astype(np.float64) if self.basis is None else np.asarray(self.basis(X))
-        if self.fit_intercept:
-            Z = np.hstack([np.ones((len(Z), 1)), Z])
-        lean = np.maximum(np.einsum("ij,ij->i", Z @ found.covariance, Z), 0.0)
-        return np.sqrt((1.0 + lean)[:, None] * found.variance)
+        return np.hstack([np.ones((len(Z), 1)), Z]) if self.fit_intercept else Z
 
     def _errors(self) -> np.ndarray:
         """Standard errors (p, t), intercept first."""
-        found = self._inference
-        if found.covariance is None:
-            return np.full((self._parameters(), len(found.variance)), np.inf)
-        diagonal = np.maximum(np.diag(found.covariance), 0.0)
-        return np.sqrt(diagonal[:, None] * found.variance)
+        self._require_fit()
+        return self._inference.errors(self.coef_.shape[-1] + int(self.fit_intercept))
 
-    def _parameters(self) -> int:
-        return int(self.model_.coef.shape[-1]) + int(self.fit_intercept)
-
-    def _quantile(self, level: float) -> float:
-        if not 0 < level < 1:
-            raise InputError(
-                f"level is {level!r}", "a probability between 0 and 1", "Pass level=0.95"
-            )
-        freedom = self._inference.freedom
-        return float(stdtrit(freedom, (1 + level) / 2)) if freedom > 0 else np.inf
-
-    def _spread(self, values: np.ndarray) -> Any:
+    def _per_output(self, values: np.ndarray) -> Any:
         return float(values[0]) if self._flat else values
 
 
@@ -239,31 +230,3 @@ DEFAULT_STEPS = 100_000  # of descent, when max_iter is None
 
 def _dense(X: Any) -> np.ndarray:
     return X.toarray() if sp.issparse(X) else X
-
-
-def _per_output(values: np.ndarray, table: Table) -> Any:
-    return float(values[0]) if table.flat else values
-
-
-def mass_of(problem: LeastSquares) -> tuple[float, int]:
-    """(Σω, rows with positive weight)."""
-    if problem.weight is None:
-        return float(problem.X.shape[0]), int(problem.X.shape[0])
-    return float(problem.weight.sum()), int(np.count_nonzero(problem.weight))
-
-
-def infer(fit: LinearFit, problem: LeastSquares, rows: int) -> Inference:
-    """s² and the covariance of coefficients for unit noise: C ZᵀΩZ C with C = (ZᵀΩZ + αD)⁻¹.
-
-    D is the identity but for a zero at the intercept, so that ZᵀΩZ = C⁻¹ − αD and the covariance
-    is C − αCDC, with tr(I − αCD) effective parameters.
-    """
-    first = int(problem.fit_intercept)
-    freedom, covariance = float(rows - fit.rank - first), fit.inverse
-    alpha = float(problem.alpha[0])
-    if covariance is not None and alpha > 0:
-        C = covariance
-        freedom = rows - (len(C) - alpha * float(np.trace(C[first:, first:])))
-        covariance = C - alpha * (C[:, first:] @ C[first:, :])
-    scale = fit.rss / freedom if freedom > 0 else np.full(fit.rss.shape, np.inf)
-    return Inference(covariance, freedom, scale)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from wonderland.core.evidence import Claim
+from wonderland.linear.inference import Facts
 from wonderland.linear.routes import Outcome
 from wonderland.solve.bounds import trusted_digits
 from wonderland.solve.leave_one_out import Curve
@@ -16,16 +17,12 @@ __all__ = ["claims_of", "leave_one_out_claims", "values_of"]
 CONSTANT = "intercept"
 
 
-def claims_of(
-    outcome: Outcome, *, names: Sequence[str], mass: float, rows: int, tol: float
-) -> list[Claim]:
+def claims_of(outcome: Outcome, facts: Facts, *, tol: float) -> list[Claim]:
     """The claims every linear fit makes.
 
     Args:
         outcome: From `routes.answer`.
-        names: Column names (d,), after the basis.
-        mass: Σω.
-        rows: Samples with positive weight.
+        facts: Counts and names.
         tol: The bound on the certificate.
     """
     fit = outcome.fit
@@ -39,11 +36,11 @@ def claims_of(
         Claim.above(
             "rank",
             fit.rank,
-            len(names),
+            len(fit.coef),
             "independent columns, of as many as there are coefficients",
         ),
         Claim.fact(
-            "collinear", tied(fit, names), "columns that others reproduce, and which others"
+            "collinear", tied(fit, facts.names), "columns that others reproduce, and which others"
         ),
         Claim.below(
             "gradient_norm",
@@ -58,8 +55,8 @@ def claims_of(
         ),
         Claim.fact(
             "empirical_risk",
-            float(fit.rss.sum() / mass),
-            f"mean squared error over the {rows} training samples, summed over outputs",
+            float(fit.rss.sum() / facts.mass),
+            f"mean squared error over the {facts.rows} training samples, summed over outputs",
         ),
     ]
     return claims + _descent_claims(outcome)

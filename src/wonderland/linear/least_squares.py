@@ -20,6 +20,7 @@ from wonderland.core.solution import Solution
 from wonderland.linear.estimator import LinearEstimator
 from wonderland.linear.model import LinearModel
 from wonderland.linear.pure import solve_pure
+from wonderland.linear.routes import Outcome
 from wonderland.shell.inputs import Table
 
 __all__ = ["LinearRegression", "fit_linear_regression"]
@@ -134,13 +135,17 @@ class LinearRegression(LinearEstimator):
         return tags
 
     def _fit(self, table: Table) -> dict[str, Any]:
-        problem = self._state(table, np.zeros(table.y.shape[1]))
+        problem = self._state(table, self._alphas(table.y.shape[1]))
         outcome = self._answer(problem)
-        learned = self._publish(outcome, problem, table)
-        learned["_singular"] = outcome.fit.singular
+        return {**self._publish(outcome, self._facts(problem, table)), **self._told(outcome)}
+
+    def _alphas(self, outputs: int) -> np.ndarray:
+        return np.zeros(outputs)
+
+    def _told(self, outcome: Outcome) -> dict[str, Any]:
         # A direct method is one step, and scikit-learn expects a count ≥ 1.
-        learned["n_iter_"] = max(outcome.fit.iterations or (1,))
-        return learned
+        steps = max(outcome.fit.iterations or (1,))
+        return {"_singular": outcome.fit.singular, "n_iter_": steps}
 
     @property
     def singular_(self) -> np.ndarray:

@@ -21,6 +21,7 @@ from wonderland.core.errors import InputError, InputTypeError, nearest
 from wonderland.core.solution import Solution
 from wonderland.linear.estimator import LinearEstimator
 from wonderland.linear.evidence import leave_one_out_claims
+from wonderland.linear.inference import Facts
 from wonderland.linear.model import LinearModel
 from wonderland.linear.pure import solve_pure
 from wonderland.linear.routes import Outcome
@@ -226,22 +227,33 @@ class Ridge(LinearEstimator):
 
     def _fit(self, table: Table) -> dict[str, Any]:
         tuned = isinstance(self.alpha, str)
-        alpha = np.zeros(table.y.shape[1]) if tuned else _per_output(self.alpha, table)
-        problem = self._state(table, alpha)
+        outputs = table.y.shape[1]
+        problem = self._state(table, np.zeros(outputs) if tuned else self._alphas(outputs))
         self._check_sparse(problem.X)
         if tuned:
             return self._fit_tuned(problem, table)
         outcome = self._answer(problem)
+        return {**self._publish(outcome, self._facts(problem, table)), **self._told(outcome)}
+
+    def _alphas(self, outputs: int) -> np.ndarray:
+        if isinstance(self.alpha, str):
+            raise InputError(
+                f"alpha={self.alpha!r} for data read in chunks",
+                "a number: leave-one-out errors need a second pass over the data",
+                "Choose alpha on a part of the data that fits in memory, then pass it",
+            )
+        return _per_output(self.alpha, outputs)
+
+    def _told(self, outcome: Outcome) -> dict[str, Any]:
         return {
-            **self._publish(outcome, problem, table),
             "alpha_": self.alpha,
             "solver_": self._used(outcome),
             "n_iter_": self._steps(outcome),
         }
 
-    def _shaped(self, fit: LinearFit, table: Table) -> tuple[Any, Any]:
+    def _shaped(self, fit: LinearFit, facts: Facts) -> tuple[Any, Any]:
         """As scikit-learn's Ridge: one output has coef_ (d,), also where y came as a column."""
-        coef, intercept = super()._shaped(fit, table)
+        coef, intercept = super()._shaped(fit, facts)
         return coef.ravel() if len(fit.coef.T) == 1 else coef, intercept
 
     def _used(self, outcome: Outcome) -> str:
@@ -270,12 +282,11 @@ class Ridge(LinearEstimator):
             outcome = Outcome(solve_from(final, found.moments) if tall else solve_direct(final))
         claims = leave_one_out_claims(curve, chosen)
         return {
-            **self._publish(outcome, final, table, *claims),
+            **self._publish(outcome, self._facts(final, table), *claims),
+            **self._told(outcome),
             "alpha_": float(alpha[0]),
             "alphas_": curve.alphas,
             "loo_errors_": curve.error.sum(axis=1),
-            "solver_": self._used(outcome),
-            "n_iter_": self._steps(outcome),
         }
 
 
@@ -310,9 +321,9 @@ def _check_alpha(alpha: Any) -> None:
         )
 
 
-def _per_output(alpha: Any, table: Table) -> np.ndarray:
+def _per_output(alpha: Any, outputs: int) -> np.ndarray:
     """α (t,)."""
-    values, outputs = double(alpha), table.y.shape[1]
+    values = double(alpha)
     if values.size not in (1, outputs):
         raise InputError(
             f"Number of targets and number of penalties do not correspond: "

@@ -18,6 +18,7 @@ from wonderland.core.status import Status
 from wonderland.shell.containers import check_container, wrap
 from wonderland.shell.explain import refuse_non_finite
 from wonderland.shell.inputs import Table, read_features, read_table
+from wonderland.shell.streams import Stream, is_stream, read_stream
 
 __all__ = ["Estimator", "Regressor"]
 
@@ -115,6 +116,9 @@ class Regressor(MultiOutputMixin, RegressorMixin, Estimator):
 
     def _learn(self, *data: Any) -> dict[str, Any]:
         X, y, sample_weight = data
+        if is_stream(X):
+            stream = read_stream(self, X, y, sample_weight)
+            return {"target_names_": stream.targets, **self._learn_stream(stream)}
         sparse = self.__sklearn_tags__().input_tags.sparse
         table = read_table(self, X, y, sample_weight, sparse=sparse)
         try:
@@ -128,6 +132,10 @@ class Regressor(MultiOutputMixin, RegressorMixin, Estimator):
         reader = clone(self)
         reader._check_parameters()
         return read_table(reader, X, y, sample_weight, sparse=False)
+
+    @abstractmethod
+    def _learn_stream(self, stream: Stream) -> dict[str, Any]:
+        """Learn from chunks that pass by once, and return the fitted attributes."""
 
     @abstractmethod
     def _fit(self, table: Table) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from wonderland.core.errors import InputError
 from wonderland.shell.explain import column_names, explained, refuse_non_finite
 
-__all__ = ["Table", "read_features", "read_table"]
+__all__ = ["Table", "read_features", "read_table", "target_names"]
 
 
 class Table(NamedTuple):
@@ -62,7 +62,7 @@ def read_table(
         weight=_read_weight(sample_weight, X),
         flat=target.ndim == 1,
         names=column_names(original, X.shape[1]) if names is None else list(names),
-        targets=_target_names(y, target),
+        targets=target_names(y, target),
         dtype=dtype,
     )
 
@@ -112,7 +112,8 @@ def _read_weight(sample_weight: Any, X: Any) -> np.ndarray | None:
     return weight
 
 
-def _target_names(y: Any, target: np.ndarray) -> list[str]:
+def target_names(y: Any, target: np.ndarray) -> list[str]:
+    """The names y itself carries, else "y", or y0, y1, …."""
     count = 1 if target.ndim == 1 else target.shape[1]
     name = getattr(y, "name", None)
     if count == 1 and isinstance(name, str):

@@ -16,7 +16,7 @@ from wonderland.core.errors import InputError, InputTypeError
 from wonderland.shell.chunks import Chunk, Reader, is_arrow, within
 from wonderland.shell.datasets import Source, is_dataset, named, open_dataset
 from wonderland.shell.explain import column_names
-from wonderland.shell.inputs import _target_names
+from wonderland.shell.inputs import target_names
 
 __all__ = ["Stream", "is_stream", "read_stream"]
 
@@ -109,7 +109,7 @@ def read_stream(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) ->
     return Stream(
         chunks=reader.chunks(chain([first], source.pieces)),
         names=column_names(first[0], reader.width) if names is None else names,
-        targets=source.targets or _target_names(first[1], reader.first_y),
+        targets=source.targets or target_names(first[1], reader.first_y),
         flat=reader.flat,
         total=source.total,
     )
