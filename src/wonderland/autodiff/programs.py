@@ -8,7 +8,9 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
+import numpy as np
 from jax.extend import core
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "part",
     "shape",
     "size",
+    "split",
     "trips",
     "variables",
 ]
@@ -79,6 +82,18 @@ def nbytes(atom: Any) -> int:
     if dtype is None:  # tokens and other values without a representation
         return 0
     return size(atom) * int(dtype.itemsize)
+
+
+def split(tree: Any) -> tuple[Any, Any]:
+    """Leaves of a pytree that are data, and those that are part of the program.
+
+    Arrays, their shapes and Python floats are data; integers, strings and functions are not.
+
+    >>> split({"x": 1.0, "power": 2})
+    ({'power': None, 'x': 1.0}, {'power': 2, 'x': None})
+    """
+    kinds = (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct, float, complex)
+    return eqx.partition(tree, lambda leaf: isinstance(leaf, kinds))
 
 
 def inner(eqn: core.JaxprEqn) -> list[Inner]:

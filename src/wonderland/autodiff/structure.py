@@ -26,6 +26,7 @@ class Structure(StrEnum):
     SCALED = "scaled identity"  # J = c·I
     PERMUTATION = "permutation"  # one 1 in each row and column
     SELECTION = "selection"  # one 1 at most in each row: slice, gather, broadcast
+    SPREAD = "spread"  # one entry at most in each row: a smaller operand meets a larger one
     EMBEDDING = "embedding"  # one 1 at most in each column and row: pad, concatenate
     SUM = "sum"  # one 1 in each column: every input goes to one output
     DIAGONAL = "diagonal"  # J[i, j] = 0 for i ≠ j
@@ -53,7 +54,7 @@ def _structure(eqn: core.JaxprEqn, place: int) -> Structure:
     name, operand, out = eqn.primitive.name, eqn.invars[place], eqn.outvars[0]
     if name in CALLS or name in _LOOPS:
         return Structure.COMPOSED
-    if not _moves(operand) or not _moves(out) or name in _FLAT:
+    if isinstance(operand, core.Literal) or not _moves(operand) or not _moves(out) or name in _FLAT:
         return Structure.ZERO
     if name in _RULES:
         return _RULES[name](eqn, place)
@@ -68,8 +69,19 @@ def _moves(atom: Any) -> bool:
 
 
 def _spread(operand: Any, out: Any, kind: Structure) -> Structure:
-    """An elementwise rule, where a single number may meet a whole array."""
-    return kind if size(operand) == size(out) else Structure.DENSE
+    """An elementwise rule, where a smaller operand is repeated along a larger one."""
+    if size(operand) == size(out):
+        return kind
+    return Structure.SELECTION if kind is Structure.IDENTITY else Structure.SPREAD
+
+
+def _scaling(eqn: core.JaxprEqn, place: int) -> Structure:
+    """A product or quotient: by a number that is written in the program it only scales."""
+    other = eqn.invars[1 - place]
+    fixed = isinstance(other, core.Literal) and size(other) == 1
+    scaled = fixed and (place == 0 or eqn.primitive.name == "mul")
+    kind = Structure.SCALED if scaled else Structure.DIAGONAL
+    return _spread(eqn.invars[place], eqn.outvars[0], kind)
 
 
 def _product(eqn: core.JaxprEqn, place: int) -> Structure:
@@ -146,7 +158,7 @@ _ELEMENTWISE: dict[str, Structure] = {
     "neg": _S.SCALED,
     **dict.fromkeys(
         names(
-            "mul div rem max min pow atan2 integer_pow square abs exp exp2 expm1 log log1p sin cos "
+            "rem max min pow atan2 integer_pow square abs exp exp2 expm1 log log1p sin cos "
             "tan asin acos atan sinh cosh tanh asinh acosh atanh logistic erf erfc erf_inv lgamma "
             "digamma polygamma zeta igamma igammac bessel_i0e bessel_i1e sqrt rsqrt cbrt real imag "
             "conj complex reduce_precision regularized_incomplete_beta random_gamma_grad "
@@ -159,6 +171,8 @@ _RULES: dict[str, Callable[[Any, int], Structure]] = {
     "sub": lambda eqn, place: _spread(
         eqn.invars[place], eqn.outvars[0], _S.IDENTITY if place == 0 else _S.SCALED
     ),
+    "mul": _scaling,
+    "div": _scaling,
     "dot_general": _product,
     "conv_general_dilated": _convolution,
     "transpose": _only(_S.PERMUTATION),

@@ -15,6 +15,7 @@ from wonderland.autodiff.checkpoint.chain import Chain, chain_of, moves
 from wonderland.autodiff.checkpoint.options import Option, options_of
 from wonderland.autodiff.checkpoint.plan import CheckpointPlan, choose
 from wonderland.autodiff.checkpoint.run import Runner
+from wonderland.autodiff.programs import split
 from wonderland.core.errors import InputError
 
 __all__ = ["Checkpointed", "checkpoint"]
@@ -93,8 +94,8 @@ class Checkpointed:
         perturbed = [False] * len(closed.consts)
         chosen = range(len(args)) if argnums is None else np.atleast_1d(argnums).tolist()
         for place, arg in enumerate(args):
-            perturbed += [place in chosen] * len(jax.tree.leaves(_split(arg)[0]))
-        perturbed += [argnums is None] * len(jax.tree.leaves(_split(kwargs)[0]))
+            perturbed += [place in chosen] * len(jax.tree.leaves(split(arg)[0]))
+        perturbed += [argnums is None] * len(jax.tree.leaves(split(kwargs)[0]))
         able = map(moves, [*closed.jaxpr.constvars, *closed.jaxpr.invars])
         flags = [asked and can for asked, can in zip(perturbed, able, strict=True)]
         return self._prepared(closed, flags)[2]
@@ -104,7 +105,7 @@ class Checkpointed:
 
     def _program(self, args: Any, kwargs: Any) -> tuple[core.ClosedJaxpr, list[Any], Any]:
         """The program of f in its array leaves; closed-over arrays become its constants."""
-        moving, fixed = _split((args, kwargs))
+        moving, fixed = split((args, kwargs))
         leaves, tree = jax.tree.flatten(moving)
 
         def flat(*values: Any) -> Any:
@@ -187,13 +188,3 @@ def _given(cotangent: Any) -> Any:
     """A cotangent, or None where it is known to be zero."""
     zero = isinstance(cotangent, SymbolicZero) or cotangent.dtype == jax.dtypes.float0
     return None if zero else cotangent
-
-
-def _split(tree: Any) -> tuple[Any, Any]:
-    """Leaves that are data, and those that are part of the program."""
-    return eqx.partition(tree, _is_data)
-
-
-def _is_data(leaf: Any) -> bool:
-    kinds = (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct, float, complex)
-    return isinstance(leaf, kinds)
