@@ -45,13 +45,13 @@ def test_a_power_costs_its_squarings(power, products):
 @pytest.mark.parametrize(
     ("f", "expected"),
     [
-        (lambda a: lax.linalg.cholesky(a, symmetrize_input=False), 30**3 / 3),
-        (lambda a: lax.linalg.lu(a)[0], 2 * 30**3 / 3),
-        (lambda a: lax.linalg.triangular_solve(a, a, left_side=True), 30**3),
+        (lambda a: lax.linalg.cholesky(a, symmetrize_input=False), 300**3 / 3),
+        (lambda a: lax.linalg.lu(a)[0], 2 * 300**3 / 3),
+        (lambda a: lax.linalg.triangular_solve(a, a, left_side=True), 300**3),
     ],
 )
 def test_factorisations_count_their_leading_term(f, expected):
-    assert cost(f, jnp.ones((30, 30))).flops == pytest.approx(expected, rel=0.1)
+    assert cost(f, jnp.ones((300, 300))).flops == pytest.approx(expected, rel=0.05)
 
 
 def test_sequences_add_and_loops_multiply():
