@@ -10,7 +10,7 @@ Reference: Gebremedhin, Manne & Pothen (2005), What color is your Jacobian? SIAM
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -24,13 +24,14 @@ from .checkpoint.budget import human, parse, roomy
 from .choose import MODES, Candidate, candidates, pattern_of, reason
 from .pricing import Price, rates
 from .problem import Problem
-from .recipes import Trees, forward_products, reverse_products, values
+from .recipes import Recipe, Trees, forward_products, reverse_products, values
 from .sparsity import Unavailable, detect
 
 __all__ = ["Block", "Output", "Plan", "plan_hessian", "plan_jacobian"]
 
 Output: TypeAlias = Literal["dense", "scipy", "bcoo"]
 OUTPUTS = ("dense", "scipy", "bcoo")
+CONSTANTS: Final = 1 << 21  # index numbers that may be compiled into a program
 
 
 class Block(NamedTuple):
@@ -109,12 +110,7 @@ class Plan:
         if kind == "dense":
             return self._matrix(leaves, varies)
         if kind == "bcoo":
-            return BCOO(
-                (self._entries(leaves, varies), self._indices),
-                shape=self.shape,
-                indices_sorted=True,
-                unique_indices=True,
-            )
+            return self._bcoo.unflatten((self._entries(leaves, varies), self._indices))
         return self._csr(leaves, varies)
 
     def values(self, x: Any, *args: Any) -> jax.Array:
@@ -169,17 +165,10 @@ class Plan:
         self.__dict__.update(state)
 
     @cached_property
-    def _tables(self) -> dict[str, Any]:
-        """Index arrays on the device, once; never a tracer, even when first used inside jit."""
-        recipe = self.recipe
-        return _on_device(
-            {
-                "columns": recipe.columns,
-                "rows": recipe.rows,
-                "where": recipe.where,
-                "rounds": None if recipe.trees is None else recipe.trees.rounds,
-            }
-        )
+    def _tables(self) -> Any:
+        """The recipe's index arrays on the device, once; no tracer, even if first used in jit."""
+        rounds = None if self.recipe.trees is None else self.recipe.trees.rounds
+        return _on_device((self.recipe.columns, self.recipe.rows, self.recipe.where, rounds))
 
     @cached_property
     def _indices(self) -> Any:
@@ -188,41 +177,56 @@ class Plan:
         return _on_device(np.stack([entries.row, entries.col], axis=1).astype(np.int32))
 
     @cached_property
+    def _bcoo(self) -> Any:
+        """The structure of a result, so that one is made without checking it again."""
+        first = BCOO(
+            (jnp.zeros(len(self._indices)), self._indices),
+            shape=self.shape,
+            indices_sorted=True,
+            unique_indices=True,
+        )
+        return jax.tree.structure(first)
+
+    @cached_property
     def _entries(self) -> Callable[[Any, Any], jax.Array]:
         """The program of all entries in a row."""
-        if self.recipe.where is not None:
-            run = jax.jit(self._raw)
-            return lambda leaves, varies: run(leaves, varies, self._tables)
-
-        def picked(leaves: Any, varies: Any, tables: Any, indices: Any) -> jax.Array:
-            return self._raw(leaves, varies, tables)[indices[:, 0], indices[:, 1]]
-
-        pick = jax.jit(picked)
-        return lambda leaves, varies: pick(leaves, varies, self._tables, self._indices)
+        if self.recipe.where is None:
+            pick = jax.jit(lambda leaves, varies, at: self._raw(leaves, varies)[at[:, 0], at[:, 1]])
+            return lambda leaves, varies: pick(leaves, varies, self._indices)
+        if self._small:
+            return jax.jit(self._raw)
+        run = jax.jit(self._raw)
+        return lambda leaves, varies: run(leaves, varies, self._tables)
 
     @cached_property
     def _matrix(self) -> Callable[[Any, Any], Any]:
         """The program of the dense matrix, cut into the blocks of its trees."""
         if self.recipe.where is None:
-            run = jax.jit(lambda *given: self.problem.block(self._raw(*given)))
-            return lambda leaves, varies: run(leaves, varies, self._tables)
+            return jax.jit(lambda leaves, varies: self.problem.block(self._raw(leaves, varies)))
 
         def spread(leaves: Any, varies: Any, tables: Any, indices: Any) -> Any:
             found = self._raw(leaves, varies, tables)
-            empty = jnp.zeros(self.shape, found.dtype)
-            at = empty.at[indices[:, 0], indices[:, 1]]
-            return self.problem.block(at.set(found, unique_indices=True, indices_are_sorted=True))
+            at = jnp.zeros(self.shape, found.dtype).at[indices[:, 0], indices[:, 1]]
+            filled = at.set(found, unique_indices=True, indices_are_sorted=True)
+            return self.problem.block(filled)
 
         scatter = jax.jit(spread)
         return lambda leaves, varies: scatter(leaves, varies, self._tables, self._indices)
 
-    def _raw(self, leaves: Any, varies: Any, tables: dict[str, Any]) -> jax.Array:
+    @property
+    def _small(self) -> bool:
+        """Whether the index arrays may be constants of the program, which makes it faster."""
+        m, n = self.shape
+        numbers = self.recipe.forward * n + self.recipe.reverse * m + len(self.recipe.where)
+        return numbers <= CONSTANTS
+
+    def _raw(self, leaves: Any, varies: Any, tables: Any = None) -> jax.Array:
         """What the recipe gives: entries in CSR order, or a whole matrix."""
-        recipe = self.recipe
-        trees = recipe.trees and Trees(tables["rounds"], recipe.trees.edges)
-        live = recipe._replace(
-            columns=tables["columns"], rows=tables["rows"], where=tables["where"], trees=trees
-        )
+        recipe, live = self.recipe, self.recipe
+        if tables is not None:
+            columns, rows, where, rounds = tables
+            trees = None if recipe.trees is None else Trees(rounds, recipe.trees.edges)
+            live = Recipe(columns, rows, recipe.forward, recipe.reverse, where, trees)
         return values(self.problem.flat, leaves, varies, live, self._batch(self.memory))
 
     def _csr(self, leaves: Any, varies: Any) -> sparse.csr_array:
@@ -291,7 +295,7 @@ class Plan:
         }
 
 
-_REMADE = ("_tables", "_indices", "_entries", "_matrix", "_some", "_make_pattern")
+_REMADE = ("_tables", "_indices", "_bcoo", "_entries", "_matrix", "_some", "_make_pattern")
 
 
 def plan_jacobian(

@@ -66,12 +66,10 @@ def values(
     if recipe.where is not None and not len(recipe.where):  # f depends on nothing
         return jnp.zeros(0, jnp.result_type(*jax.eval_shape(f, leaves, rest)))
     if recipe.forward:
-        seeds = _seeds(recipe.columns, recipe.forward, _total(leaves))
-        products = forward_products(f, leaves, rest, seeds, batch)
-        parts.append(products)
+        seeds = _seeds(recipe.columns, recipe.forward)
+        parts.append(forward_products(f, leaves, rest, seeds, batch))
     if recipe.reverse:
-        outputs = _total(jax.eval_shape(f, leaves, rest))
-        seeds = _seeds(recipe.rows, recipe.reverse, outputs)
+        seeds = _seeds(recipe.rows, recipe.reverse)
         parts.append(reverse_products(f, leaves, rest, seeds, batch))
     if recipe.where is None:
         return parts[0].T if recipe.forward else parts[0]
@@ -116,13 +114,12 @@ def _each(
     return jax.vmap(product)(seeds)
 
 
-def _seeds(colours: Any, count: int, size: int) -> jax.Array:
-    """Sums of unit vectors: row k is 1 where the colour is k."""
+def _seeds(colours: Any, count: int) -> jax.Array:
+    """Sums of unit vectors: row k is 1 where the colour is k. Host arrays become constants."""
     if colours is None:
         return jnp.eye(count, dtype=bool)
-    if count == 1:
-        return (colours == 0)[None]
-    return colours[None, :] == jnp.arange(count, dtype=jnp.int32)[:, None]
+    numbers = np.arange(count, dtype=np.int32)
+    return jnp.asarray(colours[None, :] == numbers[:, None])
 
 
 def _substituted(products: jax.Array, trees: Trees) -> jax.Array:
@@ -134,10 +131,6 @@ def _substituted(products: jax.Array, trees: Trees) -> jax.Array:
         known = known.at[edges].set(value, unique_indices=True)
         open_products = open_products.at[under, onto].add(-value)
     return jnp.concatenate([known, products.ravel()])
-
-
-def _total(leaves: Leaves) -> int:
-    return sum(int(np.prod(leaf.shape, dtype=int)) for leaf in leaves)
 
 
 def _cut(seed: jax.Array, like: Sequence[Any]) -> tuple[Any, ...]:
