@@ -75,11 +75,8 @@ CALM = 1 << 28  # operations below which BLAS threads wait for one another longe
 
 @contextmanager
 def calm(operations: float) -> Iterator[None]:
-    """One BLAS thread for work too small to share; entering costs some tens of microseconds."""
-    if operations > CALM:
-        yield
-        return
-    with _controller().limit(limits=1):
+    """One BLAS thread for work too small to share, all for more; entering takes microseconds."""
+    with _controller().limit(limits=1 if operations <= CALM else workers()):
         yield
 
 

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from wonderland.core.blocks import limited
+from wonderland.core.blocks import calm, limited
 from wonderland.core.cache import enable_compile_cache
 from wonderland.core.errors import NotFiniteError
 from wonderland.core.evidence import Evidence
@@ -122,7 +122,9 @@ class Regressor(MultiOutputMixin, RegressorMixin, Estimator):
         sparse = self.__sklearn_tags__().input_tags.sparse
         table = read_table(self, X, y, sample_weight, sparse=sparse)
         try:
-            return {"target_names_": table.targets, **self._fit(table)}
+            # What remains after the passes over rows is of the order of the columns.
+            with calm(float(min(table.X.shape)) * table.X.shape[1] ** 2):
+                return {"target_names_": table.targets, **self._fit(table)}
         except NotFiniteError:
             refuse_non_finite(X)
             raise
