@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from wonderland.autodiff.modes import linearise as linearise
     from wonderland.autodiff.modes import value_and_gradient as value_and_gradient
     from wonderland.autodiff.modes import vjp as vjp
+    from wonderland.autodiff.stationary import Stationary as Stationary
+    from wonderland.autodiff.stationary import stationary as stationary
 
 _HOMES = {
     "check": ("GradientCheck", "check_gradient"),
@@ -55,6 +57,7 @@ _HOMES = {
         "value_and_gradient",
         "vjp",
     ),
+    "stationary": ("Stationary", "stationary"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
