@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from wonderland.autodiff.differences import Slope, central
-from wonderland.autodiff.dual import Dual, bind, is_inexact, probed
+from wonderland.autodiff.probe import Dual, bind, is_inexact, probed
 
 __all__ = ["Blame", "blamed"]
 

@@ -18,7 +18,7 @@ import jax
 import jax.extend.core as jex
 import jax.numpy as jnp
 
-from wonderland.autodiff.dual import bind, is_inexact
+from wonderland.autodiff.probe import bind, is_inexact
 from wonderland.autodiff.programs import CALLS, names
 
 __all__ = ["NotAnalyticError", "complex_slopes"]

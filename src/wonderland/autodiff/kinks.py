@@ -31,7 +31,7 @@ import jax.extend.core as jex
 import jax.numpy as jnp
 import numpy as np
 
-from wonderland.autodiff.dual import Dual, Site, bind, is_inexact, named, probed
+from wonderland.autodiff.probe import Dual, Site, bind, is_inexact, named, probed
 from wonderland.autodiff.programs import names
 from wonderland.autodiff.widen import widened
 

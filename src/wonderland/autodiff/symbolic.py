@@ -14,7 +14,7 @@ import jax.extend.core as jex
 import jax.numpy as jnp
 import numpy as np
 
-from wonderland.autodiff.dual import bind, is_inexact
+from wonderland.autodiff.probe import bind, is_inexact
 from wonderland.autodiff.programs import CALLS, names
 from wonderland.core.errors import optional
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from wonderland.autodiff.complex_step import NotAnalyticError, complex_slopes
 from wonderland.autodiff.differences import central
-from wonderland.autodiff.dual import is_inexact
 from wonderland.autodiff.kinks import one_sided
+from wonderland.autodiff.probe import is_inexact
 from wonderland.autodiff.symbolic import NotSymbolicError, symbolic_jacobian
 
 __all__ = ["Witnesses"]
