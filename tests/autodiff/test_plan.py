@@ -60,12 +60,14 @@ JACOBIANS = [
 
 
 @pytest.mark.parametrize(("f", "n", "mode"), JACOBIANS)
-@pytest.mark.parametrize("output", ["dense", "scipy", "bcoo"])
-def test_every_mode_and_output_equals_jax(f, n, mode, output):
+def test_every_mode_and_output_equals_jax(f, n, mode):
     x = point(n)
-    plan = plan_jacobian(f, x, mode=mode, output=output)
+    plan = plan_jacobian(f, x, mode=mode)
     assert plan.mode == mode
-    np.testing.assert_allclose(dense(plan(x)), jax.jacfwd(f)(x), rtol=1e-13, atol=1e-13)
+    expected = jax.jit(jax.jacfwd(f))(x)
+    for output in ("dense", "scipy", "bcoo"):
+        found = dense(plan(x, output=output))
+        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
 
 
 HESSIANS = [
@@ -81,13 +83,14 @@ HESSIANS = [
 
 
 @pytest.mark.parametrize(("f", "n", "mode"), HESSIANS)
-@pytest.mark.parametrize("output", ["dense", "scipy", "bcoo"])
-def test_every_hessian_mode_equals_jax(f, n, mode, output):
+def test_every_hessian_mode_equals_jax(f, n, mode):
     x = point(n)
     plan = plan_hessian(f, x, mode=mode)
     assert plan.mode == mode
-    expected = jax.hessian(f)(x)
-    np.testing.assert_allclose(dense(plan(x, output=output)), expected, rtol=1e-11, atol=1e-11)
+    expected = jax.jit(jax.hessian(f))(x)
+    for output in ("dense", "scipy", "bcoo"):
+        found = dense(plan(x, output=output))
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize(
@@ -141,27 +144,28 @@ def test_new_values_under_jit_compile_once():
     before = len(turns)
     for seed in range(3):
         x = point(40, seed)
-        np.testing.assert_allclose(plan(x).todense(), jax.jacfwd(stencil)(x), atol=1e-12)
+        np.testing.assert_allclose(plan(x).todense(), jax.jit(jax.jacfwd(stencil))(x), atol=1e-12)
     assert len(turns) == before
 
 
-@pytest.mark.parametrize("output", ["dense", "bcoo"])
-def test_inside_jit_vmap_and_grad(output):
-    plan = plan_jacobian(stencil, jnp.ones(12), output=output)
+def test_inside_jit_vmap_and_grad():
+    plan = plan_jacobian(stencil, jnp.ones(12), output="bcoo")
     xs = jnp.stack([point(12, 1), point(12, 2)])
-    expected = jax.vmap(jax.jacfwd(stencil))(xs)
+    expected = jax.jit(jax.vmap(jax.jacfwd(stencil)))(xs)
     np.testing.assert_allclose(dense(jax.jit(plan)(xs[0])), expected[0], atol=1e-12)
     both = jax.vmap(lambda x: plan.values(x))(xs)
     np.testing.assert_allclose(both[1], expected[1][plan.pattern.nonzero()], atol=1e-12)
-    total = jax.grad(lambda x: jnp.sum(plan.values(x) ** 2))(xs[0])
-    wanted = jax.grad(lambda x: jnp.sum(jax.jacfwd(stencil)(x) ** 2))(xs[0])
+    total = jax.jit(jax.grad(lambda x: jnp.sum(plan.values(x) ** 2)))(xs[0])
+    wanted = jax.jit(jax.grad(lambda x: jnp.sum(jax.jacfwd(stencil)(x) ** 2)))(xs[0])
     np.testing.assert_allclose(total, wanted, atol=1e-11)
 
 
 def test_dense_results_in_batches():
     plan = plan_jacobian(stencil, jnp.ones(12))
     xs = jnp.stack([point(12, 1), point(12, 2)])
-    np.testing.assert_allclose(jax.vmap(plan)(xs), jax.vmap(jax.jacfwd(stencil))(xs), atol=1e-12)
+    np.testing.assert_allclose(
+        jax.vmap(plan)(xs), jax.jit(jax.vmap(jax.jacfwd(stencil)))(xs), atol=1e-12
+    )
 
 
 def test_scipy_inside_jit_is_refused_in_a_sentence():
@@ -186,7 +190,7 @@ def test_pytrees_in_and_out():
     def plain(moves):
         return {k: v for k, v in model(moves, data, 2).items() if k != "n"}
 
-    expected = jax.jacobian(plain)(moves)
+    expected = jax.jit(jax.jacobian(plain))(moves)
     assert found["n"] is None
     for out, inner in [("fit", "w"), ("fit", "b"), ("norm", "w"), ("norm", "b")]:
         np.testing.assert_allclose(found[out][inner], expected[out][inner], atol=1e-12)
@@ -200,7 +204,7 @@ def test_other_arguments_may_change_but_not_what_is_fixed():
     plan = plan_jacobian(model, parameters, data, 2)
     other = {"X": np.random.default_rng(0).standard_normal((4, 3))}
     moves = {"w": jnp.ones(3), "b": jnp.asarray(0.5)}
-    expected = jax.jacobian(lambda p: model(p, other, 2)["fit"])(moves)
+    expected = jax.jit(jax.jacobian(lambda p: model(p, other, 2)["fit"]))(moves)
     np.testing.assert_allclose(plan(parameters, other, 2)["fit"]["w"], expected["w"], atol=1e-12)
     with pytest.raises(InputError, match="new plan"):
         plan(parameters, data, 3)
@@ -231,7 +235,7 @@ def test_plans_of_lambdas_travel_without_their_code():
     with pytest.raises(InputError, match=r"plan\.bind"):
         plan(jnp.ones(20))
     x = point(20)
-    np.testing.assert_allclose(plan.bind(f)(x), jax.jacfwd(f)(x), atol=1e-12)
+    np.testing.assert_allclose(plan.bind(f)(x), jax.jit(jax.jacfwd(f))(x), atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -246,13 +250,13 @@ def test_blocks_add_up_to_the_whole(f, mode):
     assert len(blocks) > 1
     for block in blocks:
         total[block.rows, block.columns] += dense(block.matrix)
-    np.testing.assert_allclose(total, jax.jacfwd(f)(x), atol=1e-12)
+    np.testing.assert_allclose(total, jax.jit(jax.jacfwd(f))(x), atol=1e-12)
 
 
 def test_memory_batches_the_products_and_refuses_what_does_not_fit():
     x = point(200)
     plan = plan_jacobian(stencil, x, memory="30kB")
-    expected = jax.jacfwd(stencil)(x)
+    expected = jax.jit(jax.jacfwd(stencil))(x)
     np.testing.assert_allclose(plan(x, output="scipy").toarray(), expected, atol=1e-12)
     with pytest.raises(InputError, match=r"plan\.blocks"):
         plan(x)
@@ -267,7 +271,7 @@ def test_only_the_direction_that_exists():
     plan = plan_jacobian(looped, jnp.ones(6))
     assert plan.mode in ("forward", "column")
     assert "reverse mode does not exist" in plan.reason
-    np.testing.assert_allclose(plan(jnp.ones(6)), jax.jacfwd(looped)(jnp.ones(6)))
+    np.testing.assert_allclose(plan(jnp.ones(6)), jax.jit(jax.jacfwd(looped))(jnp.ones(6)))
     with pytest.raises(InputError, match="reverse mode does not exist"):
         plan_jacobian(looped, jnp.ones(6), mode="reverse")
 
@@ -319,7 +323,7 @@ def test_single_precision_needs_no_x64():
         x = jnp.arange(5.0)
         found = plan_jacobian(stencil, x)(x)
         assert found.dtype == jnp.float32
-        np.testing.assert_allclose(found, jax.jacfwd(stencil)(x), rtol=1e-6)
+        np.testing.assert_allclose(found, jax.jit(jax.jacfwd(stencil))(x), rtol=1e-6)
 
 
 def test_empty_and_constant_functions():
