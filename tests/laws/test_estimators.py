@@ -64,6 +64,13 @@ def test_predictions_are_the_models(part, data):
 
 
 @every
+def test_gradients_reach_every_parameter(part, rng):
+    X = rng.normal(size=(20, 3))
+    model = part.make().fit(X, X @ [1.0, 2.0, 3.0] + 1.0).model_
+    wl.testing.gradients_reach_every_parameter(model, X)
+
+
+@every
 @few
 @given(data=tables())
 def test_same_seed_same_fit(part, data):

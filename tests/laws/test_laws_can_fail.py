@@ -6,6 +6,7 @@ import pytest
 
 import wonderland as wl
 from wonderland.bases import Basis, Fourier
+from wonderland.linear.model import LinearModel
 
 X = np.random.default_rng(0).normal(size=(12, 2))
 y = X @ np.array([1.0, -2.0]) + 0.1 * np.random.default_rng(1).normal(size=12)
@@ -101,6 +102,16 @@ def test_functions():
     wrong.defjvps(lambda tangent, out, x: 3 * x * tangent)
     with pytest.raises(AssertionError, match="finite difference"):
         wl.testing.gradient_is_finite_difference(wrong, 2.0)
+
+
+def test_a_parameter_that_no_gradient_reaches():
+    class Deaf(LinearModel):
+        def __call__(self, x):
+            return super().__call__(x) + 0.0 * self.intercept - self.intercept
+
+    model = Deaf(np.ones(2), np.float64(1.0))
+    with pytest.raises(AssertionError, match="intercept"):
+        wl.testing.gradients_reach_every_parameter(model, X)
 
 
 def test_bases():

@@ -18,6 +18,7 @@ from wonderland.testing.compare import same
 from wonderland.testing.compiling import nothing_compiles_again
 from wonderland.testing.differentiable import (
     gradient_is_finite_difference,
+    gradients_reach_every_parameter,
     jit_is_eager,
     vmap_is_a_loop,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "evidence_is_plain",
     "failed_fit_changes_nothing",
     "gradient_is_finite_difference",
+    "gradients_reach_every_parameter",
     "interrupted_fit_changes_nothing",
     "jit_is_eager",
     "nothing_compiles_again",

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +11,12 @@ import numpy as np
 from wonderland.core.arrays import in_float64
 from wonderland.testing.compare import close
 
-__all__ = ["gradient_is_finite_difference", "jit_is_eager", "vmap_is_a_loop"]
+__all__ = [
+    "gradient_is_finite_difference",
+    "gradients_reach_every_parameter",
+    "jit_is_eager",
+    "vmap_is_a_loop",
+]
 
 
 @in_float64
@@ -43,6 +49,29 @@ def gradient_is_finite_difference(
         difference = float(up - down) / (2 * h)
         sentence = f"the gradient of argument {k} is its finite difference"
         close(np.vdot(slope, signs), difference, sentence, rtol=rtol, atol=rtol)
+
+
+@in_float64
+def gradients_reach_every_parameter(model: Any, X: Any) -> None:
+    """∂/∂θ Σ f_θ(x_i)² is finite and not zero for every array θ that the model holds.
+
+    Args:
+        model: An `equinox.Module`, a function of one sample.
+        X: Samples (n, d) on which the model is not zero.
+
+    >>> import wonderland as wl
+    >>> X = np.array([[0.0], [1.0], [3.0]])
+    >>> gradients_reach_every_parameter(wl.Ridge().fit(X, X[:, 0] + 1).model_, X)
+    """
+    held, rest = eqx.partition(model, eqx.is_inexact_array_like)
+    held = jax.tree.map(jnp.asarray, held)
+
+    def total(parameters: Any) -> jax.Array:
+        return jnp.sum(jax.vmap(eqx.combine(parameters, rest))(jnp.asarray(X)) ** 2)
+
+    for path, slope in jax.tree_util.tree_leaves_with_path(jax.grad(total)(held)):
+        if not jnp.isfinite(slope).all() or not jnp.any(slope != 0):
+            raise AssertionError(f"no gradient reaches {jax.tree_util.keystr(path)}")
 
 
 @in_float64
