@@ -32,7 +32,9 @@ def test_what_is_not_a_table_is_refused(wrong, rng):
 
 
 @pytest.mark.parametrize(
-    "basis", [wl.bases.Polynomial(4), wl.bases.Fourier(2, period=5.0), roots], ids=repr
+    "basis",
+    [wl.bases.Polynomial(4), wl.bases.Fourier(2, period=5.0), roots],
+    ids=["polynomial", "fourier", "callable"],
 )
 def test_wobble_is_the_derivative_times_the_movement(basis, rng):
     """Moving source v by ±moved moves the columns by wobble_v, to first order."""
