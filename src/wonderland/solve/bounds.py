@@ -17,7 +17,7 @@ import numpy as np
 
 from wonderland.solve.problem import Array, LeastSquares
 
-__all__ = ["LIMIT", "half_ulp", "rounding_bound", "trusted_digits"]
+__all__ = ["LIMIT", "half_ulp", "rounding_bound", "trusted_digits", "wide_bound"]
 
 UNIT = 0.5 * float(np.finfo(np.float64).eps)
 LIMIT = 14.0  # DBL_DIG − 1: decimal input and output alone may cost the fifteenth digit
@@ -75,6 +75,41 @@ def _uncertainty(
         rows = rows + solver * (np.abs(problem.X) @ np.abs(slope) + np.abs(problem.y))
         far = far + solver * np.abs(inverse) @ _norms(problem.X)
     return rows, far
+
+
+def wide_bound(
+    problem: LeastSquares, coef: Array, residual: Array, *, reach: float, slack: Array
+) -> Array:
+    """The bound for more columns than rows, where each coefficient answers for all of X.
+
+        ‖δw‖ ≤ s·(‖δy‖ + 2‖δX‖‖w‖) + s²·‖δX‖‖r‖ ,   s = ‖(XᵀX + αI)⁻¹Xᵀ‖ at most `reach`,
+
+    with ‖δX‖ ≤ c·u·‖X‖_F for the rounding of the data and of the solver together.
+
+    Args:
+        problem: The data.
+        coef: w (d, t).
+        residual: √ω(y − Xw − b) (n, t).
+        reach: 1/σ_min of the centred table, or of the augmented one.
+        slack: What the solver's own iteration may have left, ‖·‖ per output (t,).
+
+    Returns:
+        |δ| for [intercept; slopes] (p, t), the same for all slopes of an output.
+    """
+    root = problem.root_weight()
+    X, y = (problem.X, problem.y) if root is None else (root * problem.X, root * problem.y)
+    unit = UNIT * (10.0 + 2.0 * np.sqrt(sum(X.shape)))
+    moved = unit * float(np.sqrt((X**2).sum()))
+    size = np.sqrt((coef**2).sum(axis=0))
+    far = reach * (unit * np.sqrt((y**2).sum(axis=0)) + 2.0 * moved * size)
+    error = far + reach**2 * moved * np.sqrt((residual**2).sum(axis=0)) + slack + UNIT * size
+    slopes = np.broadcast_to(error, coef.shape)
+    if not problem.fit_intercept:
+        return slopes
+    share = np.ones(len(X)) if problem.weight is None else problem.weight
+    mean_x, mean_y = (share @ np.abs(part) / share.sum() for part in (problem.X, problem.y))
+    base = np.sqrt((mean_x**2).sum()) * (error + unit * size) + unit * mean_y
+    return np.vstack([base, slopes])
 
 
 def _norms(columns: Array) -> Array:

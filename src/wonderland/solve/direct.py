@@ -11,7 +11,7 @@ import scipy.linalg as sl
 from wonderland.core.blocks import calm
 from wonderland.core.doubled import Doubled, two_product
 from wonderland.core.errors import NotFiniteError
-from wonderland.solve.bounds import UNIT, rounding_bound
+from wonderland.solve.bounds import UNIT, rounding_bound, wide_bound
 from wonderland.solve.choose import GRAM, Method, after_gram, before_gram
 from wonderland.solve.moments import Moments, host_moments
 from wonderland.solve.normal import (
@@ -25,7 +25,7 @@ from wonderland.solve.normal import (
 from wonderland.solve.problem import Array, LeastSquares, LinearFit, doubled_columns
 from wonderland.solve.refine import EPS, Factors, factorise, solve_augmented
 
-__all__ = ["moments_sound", "solve_direct", "solve_from", "solve_moments", "ties_of_gram"]
+__all__ = ["FAINT", "moments_sound", "solve_direct", "solve_from", "solve_levels", "ties_of_gram"]
 
 CANCELS = 1e-6  # share of Σω(y−ȳ)² below which Σωr² from moments has lost too many digits
 FAINT = 1e-10  # centred over raw second moment below which a column is called nearly constant
@@ -38,19 +38,41 @@ def solve_direct(problem: LeastSquares) -> LinearFit:
     with calm(float(n) * d * min(n, d)):
         if len(levels) == 1:
             return _solve_level(problem)
-        parts = {level: _solve_level(_outputs(problem, level)) for level in levels}
-    return _merge(problem, parts)
+        if problem.small or n < d:
+            parts = {level: _solve_level(_outputs(problem, level)) for level in levels}
+            return merge(problem, parts)
+    return solve_levels(problem, host_moments(problem))
 
 
-def solve_from(problem: LeastSquares, moments: Moments) -> LinearFit:
-    """Solve a tall problem whose moments are already known, one penalty for all outputs."""
+def solve_levels(problem: LeastSquares, moments: Moments, *, corrected: bool = False) -> LinearFit:
+    """Outputs with penalties of their own, from moments gathered once."""
+
+    def one(level: float) -> LinearFit:
+        here = problem.alpha == level
+        some = moments._replace(
+            mean_y=moments.mean_y[here], cross=moments.cross[:, here], power=moments.power[here]
+        )
+        return solve_from(_outputs(problem, level), some, corrected=corrected)
+
+    parts = {level: one(level) for level in np.unique(problem.alpha)}
+    return parts[problem.alpha[0]] if len(parts) == 1 else merge(problem, parts)
+
+
+def solve_from(problem: LeastSquares, moments: Moments, *, corrected: bool = False) -> LinearFit:
+    """Solve a tall problem whose moments are already known, one penalty for all outputs.
+
+    Args:
+        problem: The data, looked at again only where the conditioning asks for it.
+        moments: Their second moments.
+        corrected: Correct on the data in any case.
+    """
     if not moments_sound(moments):
         return _refined(problem, before_gram(small=False, dual=False, scaled=False)[1])
     with calm(4.0 * len(moments.gram) ** 3):
         scaled = scale(moments.gram, float(problem.alpha[0]))
         method, reason = after_gram(scaled.condition)
         if method is not Method.REFINED:
-            corrected = method is Method.CORRECTED
+            corrected = corrected or method is Method.CORRECTED
             return solve_moments(problem, moments, scaled, corrected=corrected)
     return _refined(problem, reason)
 
@@ -265,9 +287,17 @@ def _rows_first(problem: LeastSquares) -> LinearFit:
         coef=coef,
         intercept=mean_y - mean_x @ coef,
         inverse=None,
-        error=np.full((problem.parameters, y.shape[1]), np.inf),
+        error=_wide_error(problem, coef, y - X @ coef, fit),
         collinear=(),
     )
+
+
+def _wide_error(problem: LeastSquares, coef: Array, residual: Array, fit: LinearFit) -> Array:
+    """`wide_bound` with the smallest singular value of the reduced table."""
+    if fit.singular is None or not len(fit.singular):
+        return np.zeros((problem.parameters, coef.shape[1]))
+    reach = 1.0 / float(fit.singular[-1]) if fit.singular[-1] > 0 else np.inf
+    return wide_bound(problem, coef, residual, reach=reach, slack=np.zeros(coef.shape[1]))
 
 
 def _centred(problem: LeastSquares) -> tuple[Array, Array, Array, Array]:
@@ -303,31 +333,41 @@ def _dual(problem: LeastSquares, reason: str) -> LinearFit:
     """Ridge with n < d: w = X̃ᵀ(X̃X̃ᵀ + αI)⁻¹ỹ, refined once on its own n × n residual."""
     alpha = float(problem.alpha[0])
     mean_x, mean_y, X, y = _centred(problem)
-    scaled = scale(X @ X.T, alpha)
+    if problem.fit_intercept:
+        X, y = _without_mean(problem, X), _without_mean(problem, y)
+    kernel = X @ X.T
+    scaled = scale(kernel, alpha)
     if scaled.root is None or scaled.condition > GRAM:
         return _rows_first(problem)
     z = scaled.solve(y)
-    z += scaled.solve(y - X @ (X.T @ z) - alpha * z)
+    step = scaled.solve(y - X @ (X.T @ z) - alpha * z)
+    z += step
     coef = X.T @ z
     residual = y - X @ coef
+    # The Gram matrix was rounded: each step leaves κ²·c·u of the one before.
+    left = scaled.condition**2 * UNIT * (10.0 + np.sqrt(X.shape[1]))
+    slack = left * np.sqrt(((X.T @ step) ** 2).sum(axis=0))
+    # λ_min(K + αI) ≥ min diagonal/κ² of the scaled matrix; and σ/(σ² + α) ≤ 1/(2√α).
+    least = np.sqrt(np.diag(kernel).min(initial=np.inf) + alpha)
+    reach = min(0.5 / np.sqrt(alpha), scaled.condition / least)
     norms = np.sqrt((X**2).sum(axis=0))[:, None] * np.sqrt((y**2).sum(axis=0))
     return LinearFit(
         coef=coef,
         intercept=mean_y - mean_x @ coef,
         inverse=None,
         rss=(residual**2).sum(axis=0),
-        rank=min(len(X) - int(problem.fit_intercept), X.shape[1]),
+        rank=min(X.shape),
         condition=scaled.condition,
         condition_how=scaled.how,
         gradient=_largest_ratio(X.T @ residual - alpha * coef, norms),
-        error=np.full((problem.parameters, y.shape[1]), np.inf),
+        error=wide_bound(problem, coef, residual, reach=reach, slack=slack),
         collinear=(),
         solver=str(Method.DUAL),
         reason=reason,
     )
 
 
-def _merge(problem: LeastSquares, parts: dict[float, LinearFit]) -> LinearFit:
+def merge(problem: LeastSquares, parts: dict[float, LinearFit]) -> LinearFit:
     """Put outputs of different penalties back in their places; claims take the worst."""
     fits = list(parts.values())
     t = problem.y.shape[1]

@@ -51,8 +51,8 @@ def factorise(A: Array, fixed: int = 0, *, square: bool = False) -> Factors:
     """Rank-revealing QR of the column-scaled matrix.
 
     A column is dependent when what is left of it is at rounding level: 8ε√n of the largest for a
-    tall matrix, whose columns carry one rounding each and whose reduction adds n of them; LAPACK's pε for a `square` one and others
-    that are themselves the outcome of a computation.
+    tall matrix, whose columns carry one rounding each and whose reduction adds n of them; LAPACK's
+    pε for a `square` one and others that are themselves the outcome of a computation.
 
     A tall matrix is first reduced by an unpivoted QR, which runs at matrix-multiply speed; the
     pivoted one then sees only a p × p triangle. The first `fixed` columns (the intercept) stay in

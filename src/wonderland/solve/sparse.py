@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 
 from wonderland.solve.choose import GRAM, Method
-from wonderland.solve.direct import moments_sound, solve_direct, solve_moments
+from wonderland.solve.direct import moments_sound, solve_direct, solve_levels
 from wonderland.solve.moments import Moments, host_moments
 from wonderland.solve.normal import scale
 from wonderland.solve.problem import Array, LeastSquares, LinearFit
@@ -23,11 +23,11 @@ DENSE = 1 << 27  # entries (1 GB) up to which an ill-conditioned table is densif
 def solve_sparse(problem: LeastSquares, tol: float, max_iter: int | None) -> LinearFit:
     """Solve for CSR X: Gram where it is small and sound, dense QR where that fits, else LSQR."""
     n, d = problem.X.shape
-    if len(np.unique(problem.alpha)) == 1 and d <= min(n, WIDE):
+    if d <= min(n, WIDE):
         moments = sparse_moments(problem)
-        scaled = scale(moments.gram, float(problem.alpha[0]))
+        scaled = scale(moments.gram, float(problem.alpha.min()))
         if moments_sound(moments) and scaled.condition <= GRAM:
-            return solve_moments(problem, moments, scaled, corrected=True)
+            return solve_levels(problem, moments, corrected=True)
     if n * d <= DENSE:
         return solve_direct(problem._replace(X=problem.X.toarray()))
     return solve_lsqr(problem, tol, max_iter)
