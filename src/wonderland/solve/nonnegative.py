@@ -13,7 +13,8 @@ import scipy.sparse as sp
 from scipy.optimize import nnls
 
 from wonderland.solve.choose import Method
-from wonderland.solve.direct import solve_direct, ties_of_gram
+from wonderland.solve.direct import FAINT, solve_direct, ties_of_gram
+from wonderland.solve.moments import Moments
 from wonderland.solve.normal import residual_moments
 from wonderland.solve.problem import Array, LeastSquares, LinearFit
 from wonderland.solve.sparse import EXACT, solve_sparse, table_moments
@@ -24,9 +25,7 @@ __all__ = ["solve_nonnegative"]
 def solve_nonnegative(problem: LeastSquares) -> LinearFit:
     """Solve each output by itself; claims take the worst."""
     moments = table_moments(problem)
-    coef = np.stack(
-        [_one(moments.gram, moments.cross[:, k], a) for k, a in enumerate(problem.alpha)], axis=1
-    )
+    coef = np.stack([_one(moments, k, a) for k, a in enumerate(problem.alpha)], axis=1)
     fits = [_polish(problem, coef[:, k], k) for k in range(coef.shape[1])]
     worst = max(fits, key=lambda fit: fit.condition)
     coef = np.concatenate([fit.coef for fit in fits], axis=1)
@@ -45,9 +44,13 @@ def solve_nonnegative(problem: LeastSquares) -> LinearFit:
     )
 
 
-def _one(gram: Array, cross: Array, alpha: float) -> Array:
+def _one(moments: Moments, output: int, alpha: float) -> Array:
     """min wᵀ(G + αI)w − 2hᵀw over w ≥ 0, as ‖Rw − R⁻ᵀh‖ with RᵀR = G + αI."""
-    scale = 1.0 / np.sqrt(np.maximum(np.diag(gram) + alpha, np.finfo(float).tiny))
+    gram, cross = moments.gram, moments.cross[:, output]
+    diagonal = np.diag(gram) + alpha
+    # A column that centring left at rounding level is constant: its coefficient is zero.
+    varies = diagonal > FAINT * (diagonal + moments.mass * moments.mean_x**2)
+    scale = np.where(varies, 1.0 / np.sqrt(np.where(varies, diagonal, 1.0)), 0.0)
     values, vectors = np.linalg.eigh((gram + alpha * np.eye(len(gram))) * scale * scale[:, None])
     # Directions at rounding level hold no information: kept, they would steer the active set.
     real = values > values[-1] * len(gram) * np.finfo(float).eps
