@@ -223,7 +223,7 @@ def _projected_step(x: jax.Array, slope: jax.Array, lower: jax.Array, upper: jax
 
 def _inner(m: Any, values: Any) -> Any:
     products = jax.tree.map(lambda a, b: jnp.sum(a * b), m, values)
-    return sum(jax.tree.leaves(products), start=jnp.zeros(()))
+    return sum(jax.tree.leaves(products), start=0.0)
 
 
 def _bound(bound: Any, x: Any, absent: float, name: str, args: Any, kwargs: Any) -> Any:
