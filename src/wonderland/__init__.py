@@ -46,12 +46,22 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from wonderland import autodiff, bases, report, testing
-    from wonderland.core.errors import InputError
-    from wonderland.core.evidence import Claim, Evidence
-    from wonderland.core.solution import Solution
-    from wonderland.core.status import Status
-    from wonderland.core.store import load, save, storable
-    from wonderland.linear.least_squares import LinearRegression, fit_linear_regression
-    from wonderland.linear.ridge import Ridge, fit_ridge, ridge_path
-    from wonderland.report.verify import evidence, verify
+    from wonderland import autodiff as autodiff
+    from wonderland import bases as bases
+    from wonderland import report as report
+    from wonderland import testing as testing
+    from wonderland.core.errors import InputError as InputError
+    from wonderland.core.evidence import Claim as Claim
+    from wonderland.core.evidence import Evidence as Evidence
+    from wonderland.core.solution import Solution as Solution
+    from wonderland.core.status import Status as Status
+    from wonderland.core.store import load as load
+    from wonderland.core.store import save as save
+    from wonderland.core.store import storable as storable
+    from wonderland.linear.least_squares import LinearRegression as LinearRegression
+    from wonderland.linear.least_squares import fit_linear_regression as fit_linear_regression
+    from wonderland.linear.ridge import Ridge as Ridge
+    from wonderland.linear.ridge import fit_ridge as fit_ridge
+    from wonderland.linear.ridge import ridge_path as ridge_path
+    from wonderland.report.verify import evidence as evidence
+    from wonderland.report.verify import verify as verify

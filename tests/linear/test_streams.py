@@ -103,7 +103,7 @@ def test_dependent_columns_are_named(frame, tmp_path):
 
 def test_a_file_without_the_target(path):
     fresh = wl.LinearRegression()
-    with pytest.raises(wl.InputError, match="'costs'.*cost"):
+    with pytest.raises(wl.InputError, match=r"'costs'.*cost"):
         fresh.fit(path, "costs")
     assert vars(fresh) == vars(wl.LinearRegression())
     with pytest.raises(wl.InputError):

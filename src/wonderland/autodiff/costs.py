@@ -1,7 +1,8 @@
 """What a program costs, before it runs: operations, traffic, memory.
 
 `flops` and `transcendentals` are counted as in `flops`; `bytes` is what every step reads and
-writes, as if nothing were fused but steps that only rename or broadcast; `peak` is the most that is alive at once, as in `liveness`.
+writes, as if nothing were fused but steps that only rename or broadcast; `peak` is the most that
+is alive at once, as in `liveness`.
 Loops count every turn; of the branches of a `cond` the dearest counts.
 """
 

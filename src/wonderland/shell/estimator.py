@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from wonderland.core.blocks import calm, limited
 from wonderland.core.cache import enable_compile_cache
-from wonderland.core.errors import NotFiniteError
+from wonderland.core.errors import InputError, NotFiniteError
 from wonderland.core.evidence import Evidence
 from wonderland.core.status import Status
 from wonderland.shell.containers import check_container, wrap
@@ -20,7 +20,7 @@ from wonderland.shell.explain import refuse_non_finite
 from wonderland.shell.inputs import Table, read_features, read_table
 from wonderland.shell.streams import Stream, is_stream, read_stream
 
-__all__ = ["Estimator", "Regressor"]
+__all__ = ["Estimator", "Regressor", "in_memory_only"]
 
 
 class Estimator(BaseEstimator):
@@ -94,6 +94,15 @@ class Estimator(BaseEstimator):
         return wrap(values, container, X, list(self.target_names_))
 
 
+def in_memory_only(estimator: Any) -> InputError:
+    """The refusal of estimators that pass over the rows many times."""
+    return InputError(
+        f"data in chunks for {type(estimator).__name__}",
+        "a table in memory: this fit passes over the rows many times",
+        "Pass arrays or a frame, or a sample of the rows",
+    )
+
+
 _READ = frozenset({"n_features_in_", "feature_names_in_"})
 
 
@@ -135,9 +144,9 @@ class Regressor(MultiOutputMixin, RegressorMixin, Estimator):
         reader._check_parameters()
         return read_table(reader, X, y, sample_weight, sparse=False)
 
-    @abstractmethod
     def _learn_stream(self, stream: Stream) -> dict[str, Any]:
         """Learn from chunks that pass by once, and return the fitted attributes."""
+        raise in_memory_only(self)
 
     @abstractmethod
     def _fit(self, table: Table) -> dict[str, Any]:

@@ -43,6 +43,16 @@ _ADVICE = (
     ("at least one non-zero", "a positive weight", "Pass sample_weight=None for equal weights"),
     ("Sample weights must be 1D", "one weight per row", "Pass sample_weight of shape (n,)"),
     ("sample_weight.shape ==", "one weight per row", "Pass sample_weight of shape (n,)"),
+    (
+        "Unknown label type",
+        "class labels: strings, whole numbers or booleans",
+        "For a continuous target use a regressor; else round or bin y first",
+    ),
+    (
+        "class_weight",
+        'None, "balanced", or a mapping from every label to its weight',
+        "Check the labels in class_weight against np.unique(y)",
+    ),
     ("sparse", "a dense table", "Use X.toarray() where memory allows"),
 )
 

@@ -5,8 +5,8 @@ from tests.oracles.suites.substitute import chosen, load
 
 CLASSES = {"LinearRegression": wl.LinearRegression, "Ridge": wl.Ridge}
 EXCLUDED = {
-    "test_ridge_fit_intercept_sparse_sag": "expects a warning that SAG is slow to find an intercept "
-    "on sparse tables; descent on centred moments is not",
+    "test_ridge_fit_intercept_sparse_sag": "expects a warning that SAG is slow to find an "
+    "intercept on sparse tables; descent on centred moments is not",
     "test_lbfgs_solver_error": "one iteration of L-BFGS must fail; the active set here succeeds",
 }
 
