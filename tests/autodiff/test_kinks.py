@@ -126,7 +126,7 @@ def test_chosen_slopes_are_measured():
 
 def test_report_prints_and_becomes_json():
     report = found(lambda x: jnp.abs(x).sum(), [0.0])
-    assert "1 kinks, visible in f" in repr(report)
+    assert "1 kink, visible in f" in repr(report)
     assert json.loads(json.dumps(report.to_dict()))["kinks"][0]["primitive"] == "abs"
     assert "smooth" in repr(found(jnp.sin, 1.0))
 

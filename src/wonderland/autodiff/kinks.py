@@ -125,7 +125,7 @@ class Kinks(Sequence[Kink]):
         if not self._found:
             return "No kinks: every step of the program is smooth here."
         seen = "visible in f" if self.visible else "not visible in f"
-        return "\n".join([f"{len(self)} kinks, {seen}:", *(f"  {kink}" for kink in self)])
+        return "\n".join([f"{len(self)} kink{'s' * (len(self) > 1)}, {seen}:", *(f"  {kink}" for kink in self)])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
