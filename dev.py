@@ -29,7 +29,7 @@ PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 STAMP = VENV / "wonderland.stamp"
 
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs")
-PYTEST = ["-m", "pytest", "-n", "2"]
+PYTEST = ["-m", "pytest", "-n", "2", "--dist", "worksteal"]
 COMMANDS: dict[str, list[list[str]]] = {
     "demo": [["-m", "wonderland.cli.main", "demo"]],
     "test": [PYTEST],

@@ -32,6 +32,15 @@ def interrupt_after(seconds):
 ENDLESS = {"solver": "descent", "momentum": False, "tol": 1e-300, "max_iter": 10**12}
 
 
+@pytest.fixture
+def heard():
+    """Ctrl-C raises here even where the shell that started the tests in the background muted it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard")
 def test_a_real_interrupt_of_descent_keeps_the_best_so_far(rng):
     X, y = slow_problem(rng)
     model = wl.LinearRegression(**ENDLESS)

@@ -11,6 +11,7 @@ from sklearn.linear_model import LinearRegression
 from tests.solve.problems import make, objective
 from wonderland.solve.choose import Method
 from wonderland.solve.nonnegative import solve_nonnegative
+from wonderland.solve.problem import LeastSquares
 
 CASES = list(itertools.product([0.0, (0.5, 8.0)], [False, True], [False, True]))
 
@@ -114,3 +115,14 @@ def test_a_sparse_table_gets_the_dense_answer(rng, kind, fit_intercept):
     np.testing.assert_allclose(fit.coef, dense.coef, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(fit.intercept, dense.intercept, rtol=1e-9)
     assert fit.gradient < 1e-10
+
+
+def test_zero_and_badly_scaled_columns_do_not_mislead_the_active_set(rng):
+    """Both optimality conditions hold, whatever the triangle of the Gram matrix suggested."""
+    for _ in range(40):
+        X = rng.normal(size=(16, 5)) * 10.0 ** rng.integers(-3, 4, size=5)
+        X[:, rng.integers(5)] = 0.0
+        weight = rng.uniform(0.2, 3.0, size=(16,))
+        y = rng.normal(size=(16, 1))
+        problem = LeastSquares(X, y, weight, np.zeros(1), fit_intercept=True)
+        assert solve_nonnegative(problem).gradient < 1e-10

@@ -60,18 +60,49 @@ def _one(moments: Moments, output: int, alpha: float) -> Array:
 
 
 def _polish(problem: LeastSquares, start: Array, output: int) -> LinearFit:
-    """Solve output `output` on the support; leave out what would turn negative."""
+    """Lawson and Hanson's active set for output `output`, begun where `_one` ended.
+
+    The support is solved for; a coefficient that would turn negative stops the step there and
+    leaves; when none does, the column whose coefficient would most gladly grow joins. The
+    objective falls with every round, so that no support comes twice.
+
+    Reference: Lawson & Hanson, Solving Least Squares Problems (1974), chapter 23.
+    """
     one = problem._replace(y=problem.y[:, [output]], alpha=problem.alpha[[output]])
-    support = start > 0
+    at, support, fit = _feasible(one, start, start > 0)
+    for _ in range(3 * len(start)):
+        eager = np.where(support, 0.0, _slack(one, at[:, None], fit.intercept)[:, 0])
+        joining = np.arange(len(start)) == eager.argmax()
+        if not np.any(eager > EXACT):
+            break
+        at, support, fit = _feasible(one, at, support | joining)
+        if not np.any(support & joining):
+            break  # it left at once: what asked for it was rounding
+    return _spread(one, support, fit)
+
+
+def _feasible(
+    problem: LeastSquares, at: Array, support: np.ndarray
+) -> tuple[Array, np.ndarray, LinearFit]:
+    """The optimum on the largest part of `support` that a straight way from `at` reaches."""
     while True:
         kept = np.flatnonzero(support)
-        fit = _solve_support(one, kept)
-        if np.all(fit.coef >= 0):
-            break
-        support[kept[fit.coef[:, 0] < 0]] = False
-    coef = np.zeros((len(start), 1))
+        fit = _solve_support(problem, kept)
+        aim = np.zeros_like(at)
+        aim[kept] = fit.coef[:, 0]
+        blocking = support & (aim < 0)
+        if not blocking.any():
+            return aim, support, fit
+        share = np.where(blocking, at / np.where(blocking, at - aim, 1.0), np.inf)
+        support = support & (share > share.min())  # the first to reach zero leaves
+        at = np.where(support, np.maximum(at + share.min() * (aim - at), 0.0), 0.0)
+
+
+def _spread(problem: LeastSquares, support: np.ndarray, fit: LinearFit) -> LinearFit:
+    """Coefficients and error bounds of all columns, zero outside the support."""
+    kept, first = np.flatnonzero(support), int(problem.fit_intercept)
+    coef = np.zeros((len(support), 1))
     error = np.zeros((problem.parameters, 1))
-    first = int(problem.fit_intercept)
     coef[kept], error[first + kept], error[:first] = fit.coef, fit.error[first:], fit.error[:first]
     return fit._replace(coef=coef, error=error)
 
@@ -79,15 +110,22 @@ def _polish(problem: LeastSquares, start: Array, output: int) -> LinearFit:
 def _solve_support(problem: LeastSquares, kept: np.ndarray) -> LinearFit:
     if sp.issparse(problem.X):
         return solve_sparse(problem._replace(X=problem.X[:, kept]), EXACT, None)
-    return solve_direct(problem._replace(X=np.ascontiguousarray(problem.X[:, kept])))
+    low = None if problem.low is None else problem.low[:, kept]
+    wobble = None if problem.wobble is None else problem.wobble[:, :, kept]
+    X = np.ascontiguousarray(problem.X[:, kept])
+    return solve_direct(problem._replace(X=X, low=low, wobble=wobble))
 
 
 def _violation(problem: LeastSquares, coef: Array, intercept: Array) -> float:
     """How far the two conditions above are from holding, in cosines."""
+    slack = _slack(problem, coef, intercept)
+    return float(np.max(np.where(coef > 0, np.abs(slack), np.maximum(slack, 0.0)), initial=0.0))
+
+
+def _slack(problem: LeastSquares, coef: Array, intercept: Array) -> Array:
+    """(x_jᵀΩr − αw_j) / (‖x_j‖‖y‖) (d, t): how gladly each coefficient would grow."""
     moment, _, _ = residual_moments(problem, coef, intercept)
-    slack = moment - problem.alpha * coef
-    excess = np.where(coef > 0, np.abs(slack), np.maximum(slack, 0.0))
     weight = np.ones(problem.X.shape[0]) if problem.weight is None else problem.weight
     squares = problem.X.multiply(problem.X) if sp.issparse(problem.X) else problem.X**2
     norms = np.sqrt(squares.T @ weight)[:, None] * np.sqrt(weight @ problem.y**2)
-    return float(np.max(excess / np.where(norms > 0, norms, 1.0), initial=0.0))
+    return (moment - problem.alpha * coef) / np.where(norms > 0, norms, 1.0)
