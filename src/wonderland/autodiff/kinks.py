@@ -125,7 +125,8 @@ class Kinks(Sequence[Kink]):
         if not self._found:
             return "No kinks: every step of the program is smooth here."
         seen = "visible in f" if self.visible else "not visible in f"
-        return "\n".join([f"{len(self)} kink{'s' * (len(self) > 1)}, {seen}:", *(f"  {kink}" for kink in self)])
+        count = "1 kink" if len(self) == 1 else f"{len(self)} kinks"
+        return "\n".join([f"{count}, {seen}:", *(f"  {kink}" for kink in self)])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
