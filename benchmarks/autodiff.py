@@ -112,8 +112,6 @@ def banded(size: int, rounds: int) -> Iterator[Item]:
     for n in (4_000, size):
         x = point(n)
         plan = plan_jacobian(reaction_diffusion, x)
-        # At 20,000 the dense matrix has 3.2 GB; its rounds are few.
-        turns = rounds if n <= 4_000 else 1
         contenders = [
             ours(plan, x),
             theirs("jax.jacfwd", jax.jacfwd(reaction_diffusion), x, 500.0),
@@ -122,7 +120,7 @@ def banded(size: int, rounds: int) -> Iterator[Item]:
             with_sparsejac(reaction_diffusion, x, plan),
         ]
         work = f"reaction–diffusion, n = {n:,}"
-        yield race(Case(work, contenders, quality_name="sum of entries"), rounds=turns)
+        yield race(Case(work, contenders, quality_name="sum of entries"), rounds=rounds)
 
 
 def large(_: int, rounds: int) -> Iterator[Item]:
