@@ -17,6 +17,10 @@ from types import ModuleType
 import pytest
 import sklearn.linear_model
 
+# Its table of what to try on which class must hold scikit-learn's classes: a test file that
+# imported it while ours are in place would have it try scikit-learn's settings on ours.
+import sklearn.utils.estimator_checks
+
 
 @contextmanager
 def substituted(classes: Mapping[str, type]):
