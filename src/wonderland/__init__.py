@@ -25,7 +25,7 @@ _HOME = {
     "storable": "wonderland.core.store",
     "verify": "wonderland.report.verify",
 }
-_ROOMS = ("autodiff", "bases", "report", "testing")
+_ROOMS = ("autodiff", "bases", "kernels", "report", "testing")
 
 __all__ = [*_HOME, *_ROOMS, "__version__"]
 
@@ -48,6 +48,7 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from wonderland import autodiff as autodiff
     from wonderland import bases as bases
+    from wonderland import kernels as kernels
     from wonderland import report as report
     from wonderland import testing as testing
     from wonderland.core.errors import InputError as InputError

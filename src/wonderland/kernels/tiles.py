@@ -1,0 +1,196 @@
+"""Kernel matrices on the host: cache-sized tiles, one matrix product each, finished where they lie.
+
+A tile is written by one product of BLAS straight into its place in the result and turned into
+kernel values there while it is still in the cache; the result is written to memory once. Squared
+distances come out of that same product, since with x̃ = x − m
+
+    −s‖x − z‖² = ⟨[√(2s) x̃, −s‖x̃‖², 1], [√(2s) z̃, 1, −s‖z̃‖²]⟩ .
+
+Their rounding error is about ε·s·(‖x̃‖² + ‖z̃‖²): m, the mean of the rows, makes it small. Where it
+would be felt in float32 the products are made in float64, and where a kernel has a kink at distance
+zero, distances of close pairs are computed once more from differences.
+Symmetric matrices are computed for one triangle of tiles and mirrored.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from wonderland.core.blocks import map_rows
+from wonderland.core.errors import InputError
+
+__all__ = ["Tile", "assemble", "distances", "products", "working_type"]
+
+Tile = Callable[[slice, slice, np.ndarray], None]  # rows, columns, where to write: (a, b)
+
+SIDE = 512  # rows and columns of a tile: 1 MiB of float32, a core's second-level cache
+FELT = 1e-5  # rounding error of −s‖x − z‖² in float32 beyond which float64 makes the product
+NEAR = 1e-6  # ‖x − z‖²/(‖x̃‖² + ‖z̃‖²) below which differences are taken
+
+
+def working_type(X: Any, Z: Any, dtype: Any = None) -> np.dtype:
+    """float32 when that was asked for, or when both tables are float32; else float64."""
+    if dtype is not None:
+        return np.dtype(dtype)
+    single = np.dtype(np.float32)
+    both = X.dtype == single and (Z is None or Z.dtype == single)
+    return single if both else np.dtype(np.float64)
+
+
+def assemble(tile: Tile, n: int, m: int, out: np.ndarray, *, symmetric: bool) -> np.ndarray:
+    """Fill `out` (n, m) tile by tile on all cores; of a symmetric one each pair of tiles once."""
+    places = [
+        (slice(i, min(i + SIDE, n)), slice(j, min(j + SIDE, m)))
+        for i in range(0, n, SIDE)
+        for j in range(i if symmetric else 0, m, SIDE)
+    ]
+
+    def work(start: int, stop: int) -> None:
+        for rows, columns in places[start:stop]:
+            tile(rows, columns, out[rows, columns])
+            if symmetric and rows != columns:
+                out[columns, rows] = out[rows, columns].T
+
+    map_rows(work, len(places), out.size)
+    return out
+
+
+def products(X: Any, Z: Any, scale: Any, shift: Any, dtype: np.dtype) -> Tile:
+    """Tiles of scale·⟨x, z⟩ + shift, tables dense or CSR."""
+    left = X if sp.issparse(X) else np.asarray(X, dtype)
+    right = left if Z is None else Z if sp.issparse(Z) else np.asarray(Z, dtype)
+    if float(scale) != 1.0 and not sp.issparse(left):
+        left = left * dtype.type(scale)
+        scale = 1.0
+
+    def tile(rows: slice, columns: slice, out: np.ndarray) -> None:
+        """Prepared host tables."""
+        _multiply(left[rows], right[columns], out)
+        if float(scale) != 1.0:
+            out *= dtype.type(scale)
+        if float(shift) != 0.0:
+            out += dtype.type(shift)
+
+    return tile
+
+
+def _multiply(left: Any, right: Any, out: np.ndarray) -> None:
+    """left rightᵀ (a, b) into `out`."""
+    if not sp.issparse(left) and not sp.issparse(right):
+        np.matmul(left, right.T, out=out)
+    elif sp.issparse(left):
+        block = left @ right.T
+        out[:] = block.toarray() if sp.issparse(block) else block
+    else:
+        out[:] = (right @ left.T).T
+
+
+def distances(X: Any, Z: Any, scale: float, dtype: np.dtype, *, kinked: bool = False) -> Tile:
+    """Tiles of −scale·‖x − z‖² ≤ 0, exactly zero on the diagonal where Z is None.
+
+    Args:
+        X: (n, d), dense or CSR.
+        Z: (m, d), or None for X itself.
+        scale: s ≥ 0.
+        dtype: Of the tiles.
+        kinked: Whether distances near zero must have small relative errors.
+    """
+    if sp.issparse(X) or sp.issparse(Z):
+        return _sparse_distances(X, Z, scale, dtype)
+    left, right = _centred(X, Z)
+    sizes = [np.einsum("ij,ij->i", part, part) for part in (left, right)]
+    error = 2.0 * np.finfo(np.float32).eps * scale * max(part.max(initial=0.0) for part in sizes)
+    inner = dtype if error < (FELT**2 if kinked else FELT) else np.dtype(np.float64)
+    A, B = _augmented(left, sizes[0], scale, inner), _augmented(right, sizes[1], scale, inner)
+    B[:, [-2, -1]] = B[:, [-1, -2]]
+    same = Z is None
+
+    def tile(rows: slice, columns: slice, out: np.ndarray) -> None:
+        """Prepared host tables."""
+        place = out if inner == dtype else np.empty(out.shape, inner)
+        np.matmul(A[rows], B[columns].T, out=place)
+        np.minimum(place, 0.0, out=place)
+        if kinked:
+            _renew(place, A[rows, :-2], B[columns, :-2], sizes[0][rows], sizes[1][columns], scale)
+        if same and rows == columns:
+            np.fill_diagonal(place, 0.0)
+        if place is not out:
+            out[:] = place
+
+    return tile
+
+
+def _centred(X: Any, Z: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Both tables in float64 about the mean row of the second; one copy where they are the same."""
+    base = np.asarray(X if Z is None else Z)
+    mean = base.mean(axis=0, dtype=np.float64) if len(base) else np.zeros(base.shape[1])
+    right = base - mean
+    return (right if Z is None else np.asarray(X) - mean), right
+
+
+def _augmented(table: np.ndarray, sizes: np.ndarray, scale: float, dtype: np.dtype) -> np.ndarray:
+    """[√(2s) x̃, −s‖x̃‖², 1] (n, d + 2)."""
+    rows, d = table.shape
+    wide = np.empty((rows, d + 2), dtype)
+    np.multiply(table, np.sqrt(2.0 * scale), out=wide[:, :d], casting="same_kind")
+    wide[:, d] = -scale * sizes
+    wide[:, d + 1] = 1.0
+    return wide
+
+
+def _renew(
+    place: np.ndarray,
+    A: np.ndarray,
+    B: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    scale: float,
+) -> None:
+    """Take the distances of close pairs from differences of their (scaled) rows."""
+    close = np.flatnonzero(place >= -NEAR * scale * (left[:, None] + right[None, :]))
+    for start in range(0, len(close), SIDE * 8):
+        i, j = np.unravel_index(close[start : start + SIDE * 8], place.shape)
+        apart = A[i] - B[j]
+        place[i, j] = -0.5 * np.einsum("ij,ij->i", apart, apart)
+
+
+def _sparse_distances(X: Any, Z: Any, scale: float, dtype: np.dtype) -> Tile:
+    """Without centring, which would fill the table; in float64."""
+    left, right = X, X if Z is None else Z
+    sizes = [
+        np.asarray(part.multiply(part).sum(axis=1)).ravel()
+        if sp.issparse(part)
+        else np.einsum("ij,ij->i", part, part)
+        for part in (left, right)
+    ]
+
+    def tile(rows: slice, columns: slice, out: np.ndarray) -> None:
+        """Prepared host tables."""
+        place = np.empty(out.shape)
+        _multiply(left[rows], right[columns], place)
+        place *= 2.0
+        place -= sizes[0][rows, None]
+        place -= sizes[1][columns]
+        np.minimum(place, 0.0, out=place)
+        if Z is None and rows == columns:
+            np.fill_diagonal(place, 0.0)
+        np.multiply(place, scale, out=out, casting="same_kind")
+
+    return tile
+
+
+def check_tables(X: Any, Z: Any) -> None:
+    """Refuse what is no pair of tables with the same columns."""
+    for name, table in (("X", X), ("Z", Z)):
+        if table is not None and (not hasattr(table, "ndim") or table.ndim != 2):
+            raise InputError(
+                f"{name} has shape {np.shape(table)}", "a table (n, d)", "Pass X.reshape(-1, d)"
+            )
+    if Z is not None and X.shape[1] != Z.shape[1]:
+        raise InputError(
+            f"X has {X.shape[1]} columns and Z {Z.shape[1]}",
+            "the same columns in both",
+            "Pass tables of the same features",
+        )
