@@ -127,8 +127,8 @@ def best_of(runs: Sequence[Callable[[], Any]], rounds: int = 5) -> tuple[list[fl
     for run in runs:
         seconds, outcome = _clock(run, 1)
         outcomes.append(outcome)
-        seconds = min(seconds, _clock(run, 1)[0]) if seconds < TURN else seconds
-        repeats.append(max(1, round(TURN / max(seconds, 1e-9))))
+        # A first call that compiled says nothing about the next one; one of minutes is enough.
+        repeats.append(1 if seconds >= BUDGET else _repeats(run))
         spent.append(seconds)
     best = [float("inf")] * len(runs)
     for _ in range(rounds):
@@ -138,6 +138,14 @@ def best_of(runs: Sequence[Callable[[], Any]], rounds: int = 5) -> tuple[list[fl
             seconds = _clock(run, repeats[i])[0]
             best[i], spent[i] = min(best[i], seconds), spent[i] + seconds * repeats[i]
     return best, outcomes
+
+
+def _repeats(run: Callable[[], Any]) -> int:
+    """How many calls fill a turn: the first few are slow ones, so they do not decide it."""
+    repeats = 1
+    while (seconds := _clock(run, repeats)[0]) * repeats < TURN / 2:
+        repeats *= 4
+    return max(1, round(TURN / seconds))
 
 
 def _clock(run: Callable[[], Any], repeats: int) -> tuple[float, Any]:
