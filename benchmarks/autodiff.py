@@ -187,7 +187,7 @@ def plain(_: int, rounds: int) -> Iterator[Item]:
     ):
         contenders = [ours(plan_jacobian(f, at), at, "dense")]
         contenders += [theirs(name, make(f), at, 0.95) for name, make in peers.items()]
-        yield race(Case(work, contenders, quality_name="sum of entries"), rounds=2 * rounds)
+        yield race(Case(work, contenders, quality_name="sum of entries"), rounds=6 * rounds)
 
 
 def planning(size: int, rounds: int) -> Iterator[Item]:
