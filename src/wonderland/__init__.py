@@ -13,6 +13,7 @@ _HOME = {
     "Evidence": "wonderland.core.evidence",
     "InputError": "wonderland.core.errors",
     "LinearRegression": "wonderland.linear.least_squares",
+    "LogisticRegression": "wonderland.linear.logistic",
     "Ridge": "wonderland.linear.ridge",
     "Solution": "wonderland.core.solution",
     "Status": "wonderland.core.status",
@@ -25,7 +26,7 @@ _HOME = {
     "storable": "wonderland.core.store",
     "verify": "wonderland.report.verify",
 }
-_ROOMS = ("autodiff", "bases", "kernels", "report", "testing")
+_ROOMS = ("autodiff", "bases", "kernels", "losses", "penalties", "report", "solve", "testing")
 
 __all__ = [*_HOME, *_ROOMS, "__version__"]
 
@@ -49,7 +50,10 @@ if TYPE_CHECKING:
     from wonderland import autodiff as autodiff
     from wonderland import bases as bases
     from wonderland import kernels as kernels
+    from wonderland import losses as losses
+    from wonderland import penalties as penalties
     from wonderland import report as report
+    from wonderland import solve as solve
     from wonderland import testing as testing
     from wonderland.core.errors import InputError as InputError
     from wonderland.core.evidence import Claim as Claim
@@ -61,6 +65,7 @@ if TYPE_CHECKING:
     from wonderland.core.store import storable as storable
     from wonderland.linear.least_squares import LinearRegression as LinearRegression
     from wonderland.linear.least_squares import fit_linear_regression as fit_linear_regression
+    from wonderland.linear.logistic import LogisticRegression as LogisticRegression
     from wonderland.linear.ridge import Ridge as Ridge
     from wonderland.linear.ridge import fit_ridge as fit_ridge
     from wonderland.linear.ridge import ridge_path as ridge_path
