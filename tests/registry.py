@@ -41,6 +41,13 @@ def _squares(X):
 
 wl.storable(_squares)
 
+
+def _overlap(x, z):
+    return (1.0 + x @ z) ** 2
+
+
+wl.storable(_overlap)
+
 LINEAR = [
     Part("least squares", wl.LinearRegression),
     Part("no intercept", lambda: wl.LinearRegression(fit_intercept=False)),
@@ -79,6 +86,64 @@ BASES = [
     Part("bumps in a plane", lambda: wl.bases.RadialBasis(np.eye(2), 1.5), features=2),
 ]
 
+KERNELS = [
+    Part("linear", wl.kernels.Linear),
+    Part("quadratic", lambda: wl.kernels.Polynomial(2)),
+    Part("cubic", lambda: wl.kernels.Polynomial(3, gamma=0.5, coef0=2.0)),
+    Part("quintic", lambda: wl.kernels.Polynomial(5, gamma=0.3)),
+    Part("gaussian", lambda: wl.kernels.Gaussian(0.3)),
+    Part("laplace", lambda: wl.kernels.Laplace(0.3)),
+    Part("matern 1/2", lambda: wl.kernels.Matern(1.5, nu=0.5)),
+    Part("matern 3/2", lambda: wl.kernels.Matern(1.5, nu=1.5)),
+    Part("matern 5/2", lambda: wl.kernels.Matern(1.5, nu=2.5)),
+    Part("sigmoid", lambda: wl.kernels.Sigmoid(0.2, -0.5)),
+    Part("cosine", wl.kernels.Cosine),
+    Part("sum", lambda: wl.kernels.Gaussian(0.5) + 0.2 * wl.kernels.Linear()),
+    Part("product", lambda: wl.kernels.Laplace(0.1) * wl.kernels.Polynomial(2)),
+    Part("function of pairs", lambda: wl.kernels.Function(_overlap, positive=True)),
+]
+
 # Claims every linear fit makes, and those descent adds.
 CLAIMS = ("condition_number", "rank", "gradient_norm", "digits", "solver", "collinear")
 DESCENT_CLAIMS = ("lipschitz", "strong_convexity", "iterations", "iteration_bound")
+
+
+@dataclass(frozen=True)
+class Labels(Part):
+    """A classifier, and what the laws of classifiers may ask of it.
+
+    Attributes:
+        two: Whether it takes two classes only.
+        ordered: Whether the fit does not depend on the order of the samples.
+        claims: Names its evidence must hold.
+    """
+
+    two: bool = False
+    ordered: bool = True
+    claims: tuple[str, ...] = ("solver",)
+
+
+LOGISTIC = ("solver", "gradient_norm", "primal", "iterations", "separable", "log_likelihood")
+
+# One line for each classifier and variant; each owner adds their own.
+CLASSIFIERS = [
+    Labels("logistic", wl.LogisticRegression, claims=(*LOGISTIC, "dual", "duality_gap")),
+    Labels(
+        "logistic, no intercept",
+        lambda: wl.LogisticRegression(fit_intercept=False, C=0.3),
+        claims=(*LOGISTIC, "dual", "duality_gap"),
+    ),
+    Labels(
+        "logistic, trust region",
+        lambda: wl.LogisticRegression(solver="trust-region", tol=1e-9),
+        exact=False,
+        claims=LOGISTIC,
+    ),
+    Labels("logistic, prior", lambda: wl.LogisticRegression(prior=(0.5, 2.0)), claims=LOGISTIC),
+    Labels(
+        "logistic, elastic net",
+        lambda: wl.LogisticRegression(l1_ratio=0.4, tol=1e-12, max_iter=1000),
+        exact=False,
+        claims=LOGISTIC,
+    ),
+]

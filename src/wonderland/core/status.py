@@ -23,6 +23,7 @@ class Status(IntEnum):
     INTERRUPTED = 6
     DIVERGED = 7
     SINGULAR = 8
+    SEPARATED = 9
 
     @property
     def ok(self) -> bool:
@@ -39,7 +40,7 @@ _SENTENCES = {
     Status.RUNNING: "The fit is still running.",
     Status.SOLVED: "A direct method solved the problem to the accuracy stated in `digits`.",
     Status.CONVERGED: "The certificate fell below the tolerance.",
-    Status.STALLED: "The squared step ‖w_{t+1} − w_t‖² fell below `step_tol`.",
+    Status.STALLED: "The squared step ‖w_{t+1} − w_t‖² fell below `step_tol`, or to rounding level.",
     Status.ITERATIONS: (
         "The iteration limit was reached before the tolerance: raise max_iter, loosen tol, "
         "scale the columns, or use a direct solver."
@@ -53,5 +54,10 @@ _SENTENCES = {
     Status.SINGULAR: (
         "The columns are dependent and nothing penalises them: pass alpha > 0, drop a column, or "
         "call the estimator on host arrays, where the minimum-norm solution is computed."
+    ),
+    Status.SEPARATED: (
+        "The classes can be separated, so that no maximum-likelihood estimate exists: the longer "
+        "the coefficients, the better. The fit stopped on the way; evidence_['separable'] holds "
+        "the proof. Pass a finite C, or drop the columns that separate."
     ),
 }

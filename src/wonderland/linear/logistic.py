@@ -1,0 +1,226 @@
+"""Logistic regression, for two classes and for many.
+
+    minimise over W, b:   C Σ_i ω_i ℓ(Wx_i + b, y_i) + ½‖W‖²
+
+with ℓ(z, y) = log(1 + e^{−yz}), y = ±1, for two classes (one row of W) and
+ℓ(z, y) = log Σ_c e^{z_c} − z_y for k > 2. The intercept is never penalised. C = inf is maximum
+likelihood; a Gaussian prior on W may take the place of ½‖W‖²; `l1_ratio` brings in the ℓ₁ norm.
+Shapes: X (n, d), y (n,), W (1, d) or (k, d), b (1,) or (k,).
+
+Reference: Hastie, Tibshirani & Friedman (2009) §4.4; Albert & Anderson (1984) for separation.
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from wonderland.core.evidence import Evidence
+from wonderland.linear.logistic_check import check_parameters, explain_text, l1_share, loss_weight
+from wonderland.linear.logistic_evidence import Report, claims_of
+from wonderland.linear.logistic_inference import Spread, spread_of
+from wonderland.linear.logistic_solve import Prior, Wish, regress, state
+from wonderland.linear.logistic_sparse import regress_sparse
+from wonderland.linear.model import LinearModel
+from wonderland.shell.classifier import Classifier
+from wonderland.shell.inputs import Classes
+
+__all__ = ["LogisticRegression"]
+
+
+class LogisticRegression(Classifier):
+    """Logistic regression with scikit-learn's parameters, and a proof of its optimum.
+
+    Args:
+        penalty: "l2", "l1", "elasticnet" or None; "deprecated", scikit-learn's default, leaves the
+            choice to `l1_ratio` and `C`.
+        C: Weight of the loss, > 0; inf for no penalty; "gradient" for the C at which the derivative
+            of the left-out log-loss is zero.
+        l1_ratio: Share of the ℓ₁ norm in the penalty, 0 … 1.
+        dual: Accepted for scikit-learn's sake: primal and dual are solved at once, and compared.
+        tol: Bound on the largest entry of the gradient of the objective divided by C Σω.
+        fit_intercept: Whether b is free; it is never penalised.
+        intercept_scaling: Accepted for scikit-learn's sake; it undoes a penalty that is not there.
+        class_weight: None, "balanced" or a mapping label → weight.
+        random_state: Accepted for scikit-learn's sake; no solver here draws numbers.
+        solver: "lbfgs" or "auto": chosen by the size of the table, with its reason in the evidence;
+            "newton" ("newton-cholesky"); "trust-region" ("newton-cg", "liblinear"); "descent"
+            ("sag", "saga"). All reach the same optimum.
+        max_iter: Most steps.
+        verbose: Accepted for scikit-learn's sake.
+        warm_start: Start from the coefficients of the previous fit.
+        n_jobs: Cores used; None for all.
+        prior: (mean, precision) of a Gaussian prior on W: ½ Σ precision (w − mean)² replaces ½‖W‖².
+
+    Attributes:
+        classes_: The labels, sorted (k,).
+        coef_: W (1, d) or (k, d).
+        intercept_: b (1,) or (k,).
+        n_iter_: Steps (1,).
+        C_: The C in use.
+        evidence_: Claims: solver, gradient_norm, primal, dual, duality_gap, separable, ….
+        model_: Scores of one sample as an `equinox.Module`.
+
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> model = LogisticRegression().fit(X, ["low", "high", "low", "high"])
+    >>> model.predict([[5.0]]).item(), model.coef_.round(3).item()
+    ('high', -0.338)
+    """
+
+    coef_: Any
+    intercept_: np.ndarray
+
+    def __init__(
+        self,
+        penalty: str | None = "deprecated",
+        *,
+        C: Any = 1.0,
+        l1_ratio: float | None = 0.0,
+        dual: bool = False,
+        tol: float = 1e-4,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1,
+        class_weight: Any = None,
+        random_state: Any = None,
+        solver: str = "lbfgs",
+        max_iter: int = 100,
+        verbose: int = 0,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        prior: Any = None,
+    ) -> None:
+        self.penalty = penalty
+        self.C = C
+        self.l1_ratio = l1_ratio
+        self.dual = dual
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.solver = solver
+        self.max_iter = max_iter
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.prior = prior
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse tables are welcome."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _check_parameters(self) -> None:
+        check_parameters(self)
+
+    def _learn(self, *data: Any) -> dict[str, Any]:
+        with explain_text(data[0]):
+            return super()._learn(*data)
+
+    def _fit(self, table: Classes) -> dict[str, Any]:
+        if l1_share(self):
+            return self._publish(regress_sparse(self, table, self._wish(table)), table)
+        C = loss_weight(self)
+        problem = state(
+            table.X,
+            table.codes,
+            len(table.classes),
+            table.weight,
+            C,
+            fit_intercept=bool(self.fit_intercept),
+            prior=None if self.prior is None else Prior(*self.prior),
+        )
+        return self._publish(regress(problem, C, self._wish(table)), table)
+
+    def _wish(self, table: Classes) -> Wish:
+        start, c = None, 1 if len(table.classes) == 2 else len(table.classes)
+        if self.warm_start and np.shape(getattr(self, "coef_", 0.0)) == (c, table.X.shape[1]):
+            coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
+            start = (coef, np.broadcast_to(self.intercept_, (c,)))
+        return Wish(str(self.solver), float(self.tol), int(self.max_iter), start)
+
+    def _publish(self, report: Report, table: Classes) -> dict[str, Any]:
+        coef, intercept = report.problem.split(report.end.theta)
+        coef, intercept = coef.astype(table.dtype), intercept.astype(table.dtype)
+        two = len(coef) == 1
+        return {
+            "coef_": coef,
+            "intercept_": intercept,
+            "C_": float(report.C),
+            "n_iter_": np.array([report.end.iterations], dtype=np.int32),
+            "model_": LinearModel(*((coef[0], intercept[0]) if two else (coef, intercept))),
+            "status_": report.end.status,
+            "evidence_": Evidence(claims_of(report, tol=float(self.tol))),
+            "_spread": spread_of(report),
+        }
+
+    def _scores(self, X: Any) -> np.ndarray:
+        if not sp.issparse(X) and X.dtype != self.coef_.dtype:
+            X = X.astype(np.float64)
+        product = X @ self.coef_.T
+        scores = np.asarray(product.toarray() if sp.issparse(product) else product)
+        scores = scores + self.intercept_
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict_proba(self, X: Any) -> Any:
+        """p(class | x) (n, k), columns in the order of `classes_`."""
+        return self._labelled(np.exp(self._log_proba(X)), X)
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """log p(class | x) (n, k), finite where p itself rounds to zero."""
+        return self._labelled(self._log_proba(X), X)
+
+    def _log_proba(self, X: Any) -> np.ndarray:
+        scores = self._scores(self._read(X))
+        if scores.ndim == 1:
+            return -np.logaddexp(0.0, np.stack([scores, -scores], axis=1))
+        shifted = scores - scores.max(axis=1, keepdims=True)
+        return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+
+    def sparsify(self) -> "LogisticRegression":
+        """Keep `coef_` as a CSR matrix, which pays off where most of it is zero."""
+        self._require_fit()
+        self.coef_ = sp.csr_matrix(self.coef_)
+        return self
+
+    def densify(self) -> "LogisticRegression":
+        """Keep `coef_` as an array again."""
+        self._require_fit()
+        self.coef_ = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
+        return self
+
+    @property
+    def standard_errors_(self) -> np.ndarray:
+        """Standard error of each coefficient, from the inverse Hessian; shaped like `coef_`."""
+        return self._known().coef
+
+    @property
+    def intercept_standard_error_(self) -> np.ndarray:
+        """Standard error of each intercept."""
+        return self._known().intercept
+
+    def _known(self) -> Spread:
+        self._require_fit()
+        return self._spread.checked()
+
+    def confidence_interval(
+        self, level: float = 0.95, *, intercept: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Intervals w ± z·√(H⁻¹)_jj (Wald), z the normal quantile.
+
+        For C = inf they cover the true coefficients with probability `level` in large samples; with
+        a penalty or prior they are the central intervals of Laplace's approximation.
+
+        Args:
+            level: Between 0 and 1.
+            intercept: Give the interval of the intercept instead.
+
+        Returns:
+            (low, high), each in the shape of `coef_` (or `intercept_`).
+        """
+        spread = self._known()
+        middle = self.intercept_ if intercept else self.coef_
+        half = spread.quantile(level) * (spread.intercept if intercept else spread.coef)
+        return middle - half, middle + half

@@ -1,0 +1,119 @@
+"""Metrics: how a gradient becomes a step, B∇f with B close to the inverse Hessian.
+
+    Dense      B = H⁻¹ by Cholesky of the scaled Hessian; where H is singular the pseudo-inverse,
+               which leaves alone what no data determine
+    Blocks     B = diag(H₁₁⁻¹, …, H_cc⁻¹), one block for each class
+    Diagonal   B = 1/diag(H)
+
+Scaling H to unit diagonal first takes away what is due to the columns' units. Shapes: H (p, p).
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
+
+__all__ = ["Blocks", "Dense", "Diagonal", "Metric"]
+
+SINGULAR = 1e-13  # of the largest eigenvalue of the scaled Hessian: a direction without curvature
+
+
+class Metric(ABC):
+    """A symmetric positive semi-definite B."""
+
+    @abstractmethod
+    def solve(self, gradient: np.ndarray) -> np.ndarray:
+        """B∇f (p,), a new array."""
+
+    @abstractmethod
+    def rescaled(self, factor: float) -> "Metric":
+        """The metric of the Hessian times `factor`."""
+
+
+class Dense(Metric):
+    """The inverse of one matrix.
+
+    >>> Dense(np.diag([2.0, 4.0])).solve(np.ones(2))
+    array([0.5 , 0.25])
+    """
+
+    def __init__(self, hessian: np.ndarray) -> None:
+        diagonal = np.diag(hessian)
+        self.scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+        scaled = hessian * self.scale * self.scale[:, None]
+        self.pseudo, self.singular = None, False
+        try:
+            self.factor = cho_factor(scaled, lower=True, check_finite=False)
+            # Pivots of a matrix with unit diagonal: a tiny one is a column that others reproduce.
+            self.singular = bool(np.min(np.diag(self.factor[0]), initial=1.0) ** 2 < SINGULAR)
+        except LinAlgError:
+            self.singular = True
+        if self.singular and np.isfinite(scaled).all():
+            self.pseudo = _pseudo_inverse(scaled)
+
+    def solve(self, gradient: np.ndarray) -> np.ndarray:
+        """H⁻¹∇f."""
+        right = self.scale * gradient
+        if self.pseudo is not None:
+            return self.scale * (self.pseudo @ right)
+        if self.singular:
+            return np.full_like(gradient, np.nan)
+        return self.scale * cho_solve(self.factor, right, check_finite=False)
+
+    def inverse(self) -> np.ndarray:
+        """H⁻¹ (p, p)."""
+        p = len(self.scale)
+        if self.pseudo is not None:
+            inner = self.pseudo
+        else:
+            inner = cho_solve(self.factor, np.eye(p), check_finite=False)
+        return self.scale * inner * self.scale[:, None]
+
+    def rescaled(self, factor: float) -> "Dense":
+        """The metric of factor·H."""
+        other = object.__new__(Dense)
+        other.__dict__.update(self.__dict__)
+        other.scale = self.scale / np.sqrt(factor)
+        return other
+
+
+def _pseudo_inverse(scaled: np.ndarray) -> np.ndarray:
+    values, vectors = eigh(scaled, check_finite=False)
+    kept = values > SINGULAR * max(values[-1], 0.0)
+    return (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
+
+
+class Blocks(Metric):
+    """One metric for each of c blocks of equal size (p = c·q)."""
+
+    def __init__(self, blocks: Sequence[Metric]) -> None:
+        self.blocks = list(blocks)
+
+    def solve(self, gradient: np.ndarray) -> np.ndarray:
+        """Each block by itself."""
+        parts = gradient.reshape(len(self.blocks), -1)
+        return np.concatenate(
+            [one.solve(part) for one, part in zip(self.blocks, parts, strict=True)]
+        )
+
+    def rescaled(self, factor: float) -> "Blocks":
+        """Each block rescaled."""
+        return Blocks([one.rescaled(factor) for one in self.blocks])
+
+
+class Diagonal(Metric):
+    """B = 1/diagonal (p,); where the diagonal is zero nothing moves."""
+
+    def __init__(self, diagonal: np.ndarray) -> None:
+        self.inverted = np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0)
+
+    def solve(self, gradient: np.ndarray) -> np.ndarray:
+        """∇f/diagonal."""
+        return self.inverted * gradient
+
+    def rescaled(self, factor: float) -> "Diagonal":
+        """The metric of factor·H."""
+        other = object.__new__(Diagonal)
+        other.inverted = self.inverted / factor
+        return other
