@@ -11,16 +11,9 @@ import scipy.sparse as sp
 from wonderland.core.arrays import any_jax, product
 from wonderland.core.errors import InputError
 from wonderland.kernels.kernel import Kernel, like, parameter
-from wonderland.kernels.tiles import Tile, products
+from wonderland.kernels.tiles import Tile, products, squares
 
 __all__ = ["Cosine", "Linear", "Polynomial", "Sigmoid"]
-
-
-def squares(X: Any) -> Any:
-    """‖x_i‖² (n,), dense or CSR."""
-    if sp.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    return (X * X).sum(axis=1)
 
 
 class Linear(Kernel):

@@ -101,9 +101,9 @@ def mercer(kernel: Any, X: Any) -> Verdict:
     values, vectors = sl.eigh(half, check_finite=False)
     alpha = vectors[:, 0] / np.linalg.norm(vectors[:, 0])
     value = float(alpha @ half @ alpha)
-    fails = values[0] < -bound and value < 0
+    fails = bool(values[0] < -bound and value < 0)
     return Verdict(
-        holds=not fails and asymmetry <= max(bound, ROUGH * size),
+        holds=bool(not fails and asymmetry <= max(bound, ROUGH * size)),
         smallest=float(values[0]),
         largest=float(values[-1]),
         bound=bound,

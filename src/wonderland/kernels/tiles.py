@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from wonderland.core.blocks import map_rows
 from wonderland.core.errors import InputError
 
-__all__ = ["Tile", "assemble", "distances", "products", "working_type"]
+__all__ = ["Tile", "assemble", "check_tables", "distances", "products", "squares", "working_type"]
 
 Tile = Callable[[slice, slice, np.ndarray], None]  # rows, columns, where to write: (a, b)
 
@@ -98,7 +98,7 @@ def distances(X: Any, Z: Any, scale: float, dtype: np.dtype, *, kinked: bool = F
         kinked: Whether distances near zero must have small relative errors.
     """
     if sp.issparse(X) or sp.issparse(Z):
-        return _sparse_distances(X, Z, scale, dtype)
+        return _sparse_distances(X, Z, scale, dtype, kinked=kinked)
     left, right = _centred(X, Z)
     sizes = [np.einsum("ij,ij->i", part, part) for part in (left, right)]
     error = 2.0 * np.finfo(np.float32).eps * scale * max(part.max(initial=0.0) for part in sizes)
@@ -113,7 +113,8 @@ def distances(X: Any, Z: Any, scale: float, dtype: np.dtype, *, kinked: bool = F
         np.matmul(A[rows], B[columns].T, out=place)
         np.minimum(place, 0.0, out=place)
         if kinked:
-            _renew(place, A[rows, :-2], B[columns, :-2], sizes[0][rows], sizes[1][columns], scale)
+            near = scale * sizes[0][rows], scale * sizes[1][columns]
+            _renew(place, A[rows, :-2], B[columns, :-2], *near, 0.5)
         if same and rows == columns:
             np.fill_diagonal(place, 0.0)
         if place is not out:
@@ -141,30 +142,29 @@ def _augmented(table: np.ndarray, sizes: np.ndarray, scale: float, dtype: np.dty
 
 
 def _renew(
-    place: np.ndarray,
-    A: np.ndarray,
-    B: np.ndarray,
-    left: np.ndarray,
-    right: np.ndarray,
-    scale: float,
+    place: np.ndarray, A: Any, B: Any, left: np.ndarray, right: np.ndarray, unit: float
 ) -> None:
-    """Take the distances of close pairs from differences of their (scaled) rows."""
-    close = np.flatnonzero(place >= -NEAR * scale * (left[:, None] + right[None, :]))
+    """Take the distances of close pairs, −unit·‖a − b‖², from differences of their rows.
+
+    `left` and `right` are the squared sizes of the rows in the units of `place`.
+    """
+    close = np.flatnonzero(place >= -NEAR * (left[:, None] + right[None, :]))
     for start in range(0, len(close), SIDE * 8):
         i, j = np.unravel_index(close[start : start + SIDE * 8], place.shape)
-        apart = A[i] - B[j]
-        place[i, j] = -0.5 * np.einsum("ij,ij->i", apart, apart)
+        place[i, j] = -unit * squares(A[i] - B[j])
 
 
-def _sparse_distances(X: Any, Z: Any, scale: float, dtype: np.dtype) -> Tile:
+def squares(X: Any) -> Any:
+    """‖x_i‖² (n,), dense or CSR."""
+    if sp.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return (X * X).sum(axis=1)
+
+
+def _sparse_distances(X: Any, Z: Any, scale: float, dtype: np.dtype, *, kinked: bool) -> Tile:
     """Without centring, which would fill the table; in float64."""
     left, right = X, X if Z is None else Z
-    sizes = [
-        np.asarray(part.multiply(part).sum(axis=1)).ravel()
-        if sp.issparse(part)
-        else np.einsum("ij,ij->i", part, part)
-        for part in (left, right)
-    ]
+    sizes = [squares(part) for part in (left, right)]
 
     def tile(rows: slice, columns: slice, out: np.ndarray) -> None:
         """Prepared host tables."""
@@ -174,6 +174,8 @@ def _sparse_distances(X: Any, Z: Any, scale: float, dtype: np.dtype) -> Tile:
         place -= sizes[0][rows, None]
         place -= sizes[1][columns]
         np.minimum(place, 0.0, out=place)
+        if kinked:
+            _renew(place, left[rows], right[columns], sizes[0][rows], sizes[1][columns], 1.0)
         if Z is None and rows == columns:
             np.fill_diagonal(place, 0.0)
         np.multiply(place, scale, out=out, casting="same_kind")

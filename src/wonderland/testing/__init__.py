@@ -32,6 +32,14 @@ from wonderland.testing.estimators import (
     weights_are_repetition,
     zero_weight_is_absence,
 )
+from wonderland.testing.kernels import (
+    kernel_gradients_are_finite_differences,
+    kernel_is_positive_semidefinite,
+    kernel_is_symmetric,
+    kernel_matrix_holds_its_pairs,
+    kernel_takes_sparse_tables,
+    kernels_compose,
+)
 from wonderland.testing.linear import (
     outputs_are_fitted_alone,
     penalties_are_extra_samples,
@@ -55,6 +63,12 @@ __all__ = [
     "gradients_reach_every_parameter",
     "interrupted_fit_changes_nothing",
     "jit_is_eager",
+    "kernel_gradients_are_finite_differences",
+    "kernel_is_positive_semidefinite",
+    "kernel_is_symmetric",
+    "kernel_matrix_holds_its_pairs",
+    "kernel_takes_sparse_tables",
+    "kernels_compose",
     "nothing_compiles_again",
     "outputs_are_fitted_alone",
     "penalties_are_extra_samples",
