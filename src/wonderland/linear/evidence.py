@@ -97,22 +97,23 @@ def _descent_claims(outcome: Outcome) -> list[Claim]:
 
 
 def leave_one_out_claims(curve: Curve, chosen: Curve) -> list[Claim]:
-    """What the path of penalties showed and how flat its chosen point is."""
+    """What the path of penalties showed, and how flat the point is that its slope led to."""
     value, best = float(chosen.error.sum()), float(curve.error.sum(axis=1).min())
-    return [
-        Claim.below(
-            "leave_one_out_error",
-            value,
-            best * (1 + 1e-9),
-            f"exact mean squared leave-one-out error at the chosen alpha; the bound is the "
-            f"smallest of {len(curve.alphas)} on the path",
-        ),
-        Claim.fact(
-            "leave_one_out_slope",
-            chosen.log_slope / value if value > 0 else 0.0,
-            "d log(error)/d log(alpha) at the chosen alpha, zero at an inner optimum",
-        ),
-    ]
+    error = Claim.below(
+        "leave_one_out_error",
+        value,
+        best * (1 + 1e-9),
+        f"exact mean squared leave-one-out error at the chosen alpha; the bound is the "
+        f"smallest of {len(curve.alphas)} on the path",
+    )
+    if np.isnan(chosen.log_slope):  # taken from the path, which has no slopes
+        return [error]
+    slope = Claim.fact(
+        "leave_one_out_slope",
+        chosen.log_slope / value if value > 0 else 0.0,
+        "d log(error)/d log(alpha) at the chosen alpha, zero at an inner optimum",
+    )
+    return [error, slope]
 
 
 def values_of(fit: LinearFit) -> Mapping[str, Any]:

@@ -271,7 +271,7 @@ class Ridge(LinearEstimator):
         if sp.issparse(problem.X):
             problem = problem._replace(X=problem.X.toarray())
         found = spectrum(problem)
-        curve = loo_curve(found, _path_of(self.alphas, found.values))
+        curve = loo_curve(found, _path_of(self.alphas, found.values), slopes=False)
         chosen = curve.best() if self.alpha == "loo" else tune(found, curve)
         alpha = chosen.alphas
         final = problem._replace(alpha=np.repeat(alpha, problem.y.shape[1]))

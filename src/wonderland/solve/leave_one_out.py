@@ -140,14 +140,16 @@ def default_alphas(values: Array, count: int = 20) -> Array:
     return np.geomspace(1e-8 * top, 1e2 * top, count)
 
 
-def loo_curve(found: Spectrum, alphas: Array) -> Curve:
-    """Weighted mean of e_i² and its derivative at each α; one pass over the data."""
+def loo_curve(found: Spectrum, alphas: Array, *, slopes: bool = True) -> Curve:
+    """Weighted mean of e_i² at each α, one pass over the data; without `slopes` they are NaN."""
     problem, n = found.problem, len(found.problem.X)
     if found.rows is not None:
         total = _wide_pass(found.rows, alphas)
     else:
-        total = np.sum(map_rows(lambda i, j: _pass(found, alphas, i, j), n, problem.X.size), axis=0)
-    return Curve(alphas, *(total / found.moments.mass))
+        work = _slope_pass if slopes else _pass
+        total = np.sum(map_rows(lambda i, j: work(found, alphas, i, j), n, problem.X.size), axis=0)
+    error, slope = total / found.moments.mass
+    return Curve(alphas, error, slope if slopes else np.full_like(error, np.nan))
 
 
 def _wide_pass(rows: RowSpectrum, alphas: Array) -> Array:
@@ -164,6 +166,23 @@ def _wide_pass(rows: RowSpectrum, alphas: Array) -> Array:
 
 
 def _pass(found: Spectrum, alphas: Array, start: int, stop: int) -> Array:
+    """Σ e² over rows start … stop, and zeros where `_slope_pass` has its derivative: (2, a, t)."""
+    t, shrink = found.cross.shape[1], found.shrink(alphas)
+    maps = (found.cross[:, :, None] * shrink[:, None, :]).reshape(len(shrink), -1)
+    total = np.zeros((2, len(alphas), t))
+    for i in range(start, stop, ROWS):
+        T, y, base = _scores(found, slice(i, min(i + ROWS, stop)))
+        e = y[:, :, None] - (T @ maps).reshape(len(T), t, len(alphas))
+        np.multiply(T, T, out=T)
+        spare = T @ shrink  # h without the intercept's share (b, a)
+        np.subtract(1.0 - base, spare, out=spare)
+        e /= spare[:, None, :]
+        e *= e
+        total[0] += e.sum(axis=0).T
+    return total
+
+
+def _slope_pass(found: Spectrum, alphas: Array, start: int, stop: int) -> Array:
     """Σ e² and d/dα Σ e² over rows start … stop: (2, a, t)."""
     t, shrink = found.cross.shape[1], found.shrink(alphas)
     shrunk = (found.cross[:, :, None] * shrink[:, None, :]).reshape(len(shrink), -1)
@@ -171,8 +190,7 @@ def _pass(found: Spectrum, alphas: Array, start: int, stop: int) -> Array:
     maps, squares = np.hstack([shrunk, turned]), np.hstack([shrink, shrink**2])
     total = np.zeros((2, len(alphas), t))
     for i in range(start, stop, ROWS):
-        rows = slice(i, min(i + ROWS, stop))
-        T, y, base = _scores(found, rows)
+        T, y, base = _scores(found, slice(i, min(i + ROWS, stop)))
         moved = (T @ maps).reshape(len(T), 2, t, len(alphas))
         leverage = T**2 @ squares
         spare = 1.0 - base - leverage[:, : len(alphas)]  # 1 − h (b, a)
@@ -188,7 +206,8 @@ def _pass(found: Spectrum, alphas: Array, start: int, stop: int) -> Array:
 def _scores(found: Spectrum, rows: slice) -> tuple[Array, Array, Array]:
     """Scores T (b, k), targets ỹ (b, t) and the intercept's share of leverage (b, 1)."""
     problem, moments = found.problem, found.moments
-    T = problem.X[rows] @ found.vectors - moments.mean_x @ found.vectors
+    T = problem.X[rows] @ found.vectors
+    T -= moments.mean_x @ found.vectors
     y = problem.y[rows] - moments.mean_y
     keep = float(problem.fit_intercept)
     if problem.weight is None:
