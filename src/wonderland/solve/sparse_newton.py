@@ -42,6 +42,7 @@ __all__ = ["SparseFit", "SparseNewton", "solve_l1"]
 
 GAIN = 0.3  # a kept Hessian must shrink the gap to this part, or it is computed anew
 BLIND = 1e-12  # of the objective: decreases below cannot be told from rounding
+FLOOR = 1e-11  # least curvature of the model along any column, as part of its own
 PATIENCE = 3  # such steps without a smaller gap before the loop gives up
 ARMIJO = 1e-4  # part of the promised decrease that a step must keep
 SHORTEST = 1e-10  # step at which the search gives up
@@ -237,6 +238,7 @@ class SparseNewton:
         c, columns = np.divmod(active, len(self.l1))
         l1, u, slope = self.l1[columns], self.W.ravel()[active], gradient.ravel()[active]
         H = C * self.hessian.of(active, self.rows)
+        H.flat[:: len(H) + 1] *= 1.0 + FLOOR  # a proximal term: it moves no fixed point
         H.flat[:: len(H) + 1] += self.l2[columns]
         if self.loss.outputs > 1:
             _pin_shift(H, np.flatnonzero(l1 + self.l2[columns] == 0))
