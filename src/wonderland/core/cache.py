@@ -29,7 +29,7 @@ def enable_compile_cache() -> Path | None:
         return None  # a read-only home costs only compile time
     jax.config.update("jax_compilation_cache_dir", str(folder))
     # Small programs are the common case here: keep them too, however quickly they compiled.
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.02)
     return folder
 
 

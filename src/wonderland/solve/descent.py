@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 import scipy.linalg as sl
 
@@ -56,16 +56,18 @@ def solve_descent(
     size = np.sqrt(np.maximum(np.diag(moments.gram), 0.0))
     norms = size[:, None] * np.sqrt(moments.power)
     norms = np.where(norms > 0, norms, 1.0)
-    objective = Quadratic(
-        gram=jnp.asarray(moments.gram),
-        cross=jnp.asarray(moments.cross),
-        alpha=jnp.asarray(alpha),
-        mass=jnp.asarray(moments.mass),
-        norms=jnp.asarray(norms),
-        lipschitz=jnp.asarray((values[-1] + alpha.max()) / moments.mass),
-        strong_convexity=jnp.asarray((smallest + alpha.min()) / moments.mass),
-    )
-    start = jnp.zeros(moments.cross.shape)
+    # Handed over in one go: made one by one, each number would be a little program.
+    numbers = {
+        "gram": moments.gram,
+        "cross": moments.cross,
+        "alpha": alpha,
+        "mass": moments.mass,
+        "norms": norms,
+        "lipschitz": (values[-1] + alpha.max()) / moments.mass,
+        "strong_convexity": (smallest + alpha.min()) / moments.mass,
+    }
+    objective = Quadratic(**jax.device_put({k: np.asarray(v) for k, v in numbers.items()}))
+    start = jax.device_put(np.zeros(moments.cross.shape))
     state, status = minimise(
         Descent(momentum=momentum), objective, start, stopping, progress=progress
     )

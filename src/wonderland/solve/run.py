@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from wonderland.core.arrays import in_float64
 from wonderland.core.status import Status
@@ -65,6 +66,12 @@ def _status(state: Any, tol: jax.Array, step_tol: jax.Array, limit: jax.Array) -
 
 
 @eqx.filter_jit
+def _begin(solver: Solver, objective: Any, w: jax.Array) -> Any:
+    """The first state, as one program: operation by operation it would compile each of them."""
+    return solver.init(objective, w)
+
+
+@eqx.filter_jit
 def _burst(
     solver: Solver, objective: Any, state: Any, rules: jax.Array, stop_at: jax.Array
 ) -> tuple[Any, jax.Array]:
@@ -92,8 +99,9 @@ def minimise(
     An interrupt (Ctrl-C) ends it with the best state so far and `Status.INTERRUPTED`.
     """
     start = time.monotonic()
-    rules = jnp.asarray([stopping.tol, stopping.step_tol, float(stopping.max_iter)], jnp.float64)
-    state, burst, status = solver.init(objective, jnp.asarray(w)), BURST, Status.RUNNING
+    numbers = [stopping.tol, stopping.step_tol, float(stopping.max_iter)]
+    rules = jax.device_put(np.asarray(numbers, np.float64))
+    state, burst, status = _begin(solver, objective, jnp.asarray(w)), BURST, Status.RUNNING
     try:
         while status is Status.RUNNING:
             before = time.monotonic()
