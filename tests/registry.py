@@ -103,6 +103,46 @@ KERNELS = [
     Part("function of pairs", lambda: wl.kernels.Function(_overlap, positive=True)),
 ]
 
+LOSSES = [
+    Part("zero-one", wl.losses.ZeroOne),
+    Part("margin", wl.losses.Margin),
+    Part("perceptron", wl.losses.Perceptron),
+    Part("hinge", wl.losses.Hinge),
+    Part("squared hinge", wl.losses.SquaredHinge),
+    Part("logistic", wl.losses.Logistic),
+    Part("exponential", wl.losses.Exponential),
+    Part("sigmoid", lambda: wl.losses.Tilted(-1.0)),
+    Part("forgiving", lambda: wl.losses.Tilted(-3.0)),
+    Part("untilted", lambda: wl.losses.Tilted(0.0)),
+    Part("between logistic and exponential", lambda: wl.losses.Tilted(0.5)),
+    Part("tilted to exponential", lambda: wl.losses.Tilted(1.0)),
+    Part("binary cross-entropy", wl.losses.BinaryCrossEntropy),
+    Part("cross-entropy", wl.losses.CrossEntropy),
+    Part("squared", wl.losses.Squared),
+    Part("absolute", wl.losses.Absolute),
+    Part("huber", wl.losses.Huber),
+    Part("wide huber", lambda: wl.losses.Huber(2.5)),
+    Part("tube", lambda: wl.losses.EpsilonInsensitive(0.5)),
+    Part("squared tube", lambda: wl.losses.SquaredEpsilonInsensitive(0.5)),
+    Part("median", wl.losses.Quantile),
+    Part("upper quantile", lambda: wl.losses.Quantile(0.9)),
+    Part("normal", wl.losses.GaussianNLL),
+    Part("narrow normal", lambda: wl.losses.GaussianNLL(0.25)),
+]
+
+PENALTIES = [
+    Part("none", wl.penalties.NoPenalty),
+    Part("L2", lambda: wl.penalties.L2(0.7)),
+    Part("L2, one strength each", lambda: wl.penalties.L2(np.array([0.5, 0.5, 2.0, 3.0]))),
+    Part("L1", lambda: wl.penalties.L1(0.7)),
+    Part("elastic net", lambda: wl.penalties.ElasticNet(0.7, 0.4)),
+    Part("elastic net, all L1", lambda: wl.penalties.ElasticNet(0.7, 1.0)),
+    Part("elastic net, all L2", lambda: wl.penalties.ElasticNet(0.7, 0.0)),
+    Part("groups", lambda: wl.penalties.Group(0.7, [0, 1, 0, 1])),
+    Part("box", lambda: wl.penalties.Box(-0.5, 1.0)),
+    Part("half-line", lambda: wl.penalties.Box(0.0)),
+]
+
 # Claims every linear fit makes, and those descent adds.
 CLAIMS = ("condition_number", "rank", "gradient_norm", "digits", "solver", "collinear")
 DESCENT_CLAIMS = ("lipschitz", "strong_convexity", "iterations", "iteration_bound")

@@ -72,7 +72,7 @@ def wright_omega(x: Any) -> Any:
     small = xp.exp(xp.minimum(x, 1.0))
     omega = xp.maximum(xp.where(x > 1, above - xp.log(above), small / (1.0 + small)), tiny)
     for _ in range(OMEGA_TURNS):
-        omega = xp.maximum(omega * (1.0 + x - xp.log(omega)) / (1.0 + omega), tiny)
+        omega = xp.maximum(omega * ((1.0 + x - xp.log(omega)) / (1.0 + omega)), tiny)
     return xp.where(omega > tiny, omega, 0.0)[()]
 
 

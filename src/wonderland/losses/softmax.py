@@ -32,10 +32,11 @@ def logsumexp(z: Any, axis: int = -1) -> Any:
     z = floating(z, xp)
     top = z.max(axis=axis, keepdims=True)
     # An infinite maximum is the answer itself; subtracting it would make NaN.
-    safe = xp.where(xp.isfinite(top), top, 0.0)
-    total = xp.sum(xp.exp(z - safe), axis=axis, keepdims=True)
-    finite = total > 0
-    summed = xp.where(finite, xp.log(xp.where(finite, total, 1.0)) + safe, -xp.inf)
+    below = xp.where(xp.isfinite(top), z - xp.where(xp.isfinite(top), top, 0.0), 0.0)
+    largest = (below == 0).sum(axis=axis, keepdims=True)
+    # log(c + Σ) = log c + log1p(Σ/c) keeps the digits of a sum that is small beside the maximum.
+    others = xp.sum(xp.exp(below) * (below < 0), axis=axis, keepdims=True)
+    summed = top + xp.where(xp.isfinite(top), xp.log1p(others / largest) + xp.log(largest), 0.0)
     return xp.squeeze(summed, axis=axis)[()]
 
 
@@ -47,7 +48,8 @@ def log_softmax(z: Any, axis: int = -1) -> Any:
     """
     xp = namespace(z)
     z = floating(z, xp)
-    return z - xp.expand_dims(logsumexp(z, axis), axis)
+    below = z - z.max(axis=axis, keepdims=True)
+    return below - xp.expand_dims(logsumexp(below, axis), axis)
 
 
 def softmax(z: Any, temperature: Any = 1.0, axis: int = -1) -> Any:
