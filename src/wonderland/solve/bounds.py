@@ -117,13 +117,14 @@ def _norms(columns: Array) -> Array:
 
 
 def trusted_digits(beta: Array, error: Array) -> float:
-    """Correct decimal digits of the worst coefficient: min −log₁₀(|δw|/|w|), within 0 … LIMIT.
+    """Correct decimal digits of the worst coefficient: min −log₁₀(|δw|/|w*|), within 0 … LIMIT.
 
-    Coefficients that are zero with certainty (constant or dropped columns) have no digits to
-    count and are passed over.
+    The true w* may be smaller than the computed one: |w*| ≥ |w| − |δw|. Coefficients that are
+    zero with certainty (constant or dropped columns) have no digits to count and are passed over.
     """
-    size, error = np.abs(beta), np.asarray(error)
-    counted = (size > 0) | (error > 0)
+    error = np.asarray(error)
+    size = np.maximum(np.abs(beta) - error, 0.0)
+    counted = (np.abs(beta) > 0) | (error > 0)
     if not counted.any():
         return LIMIT
     with np.errstate(divide="ignore", invalid="ignore"):
