@@ -12,7 +12,15 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from wonderland.core.errors import InputError
 from wonderland.shell.explain import column_names, explained, refuse_non_finite
 
-__all__ = ["Classes", "Table", "read_classes", "read_features", "read_table", "target_names"]
+__all__ = [
+    "Classes",
+    "Table",
+    "read_classes",
+    "read_features",
+    "read_table",
+    "read_weight",
+    "target_names",
+]
 
 
 class Table(NamedTuple):
@@ -80,7 +88,7 @@ def read_table(
     return Table(
         X=X.astype(np.float64, copy=False),
         y=target[:, None] if target.ndim == 1 else target,
-        weight=_read_weight(sample_weight, X),
+        weight=read_weight(sample_weight, X),
         flat=target.ndim == 1,
         names=_names(estimator, original, X.shape[1]),
         targets=target_names(y, target),
@@ -119,7 +127,7 @@ def read_classes(
             "Check the target column and the filter before it; "
             "wl.OneClassSVM describes a single class",
         )
-    weight = _class_weighted(_read_weight(sample_weight, X), class_weight, classes, labels, codes)
+    weight = _class_weighted(read_weight(sample_weight, X), class_weight, classes, labels, codes)
     return Classes(
         X=X.astype(np.float64, copy=False),
         codes=codes,
@@ -193,7 +201,8 @@ def _refuse_degenerate(estimator: Any, y: np.ndarray) -> None:
         )
 
 
-def _read_weight(sample_weight: Any, X: Any) -> np.ndarray | None:
+def read_weight(sample_weight: Any, X: Any) -> np.ndarray | None:
+    """Validated weights (n,), float64, ≥ 0 and not all zero; None where none were given."""
     if sample_weight is None:
         return None
     weight = explained(

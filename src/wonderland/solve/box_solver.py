@@ -1,0 +1,257 @@
+"""From a kernel problem to its certified optimum.
+
+Variables that matter (free ones and those that violate the conditions most) are gathered in blocks
+of the kernel matrix and settled there by compiled steps of two (`working_set`), in float32 while
+that decides. Where the tolerance lies below what float32 can tell, or steps of two become many,
+Newton's method on the free variables takes over in float64 (`box_active`). The end is judged by the
+duality gap and the violation together, on a gradient computed from β itself.
+"""
+
+from time import monotonic
+from typing import NamedTuple
+
+import numpy as np
+
+from wonderland.core.status import Status
+from wonderland.solve.box_active import Point, newton, walk
+from wonderland.solve.box_gram import Gram
+from wonderland.solve.box_problem import BoxProblem, Certificate, certify, pulls
+from wonderland.solve.working_set import Room, room, settle
+
+__all__ = ["BoxFit", "Limits", "solve_box"]
+
+SINGLE = float(np.finfo(np.float32).eps)
+TINY = 1e-300
+CLOSE = 1e-3  # violation, relative to p, below which Newton's method is near enough
+FLOOR = 1e-4  # the same that float32 is asked for at most
+CHEAP = 2e7  # multiplications that are made without being asked for
+TRUST = 0.1  # of the tolerance: rounding that may be left to float32
+GOAL = 0.5  # of the tolerance: violation left in a block that holds everything
+STEPS = 40  # steps of two per variable of a block before Newton's method is tried
+FEW = 4  # the same between two calls of it
+ROUNDS = 400
+SHARE = 0.1  # of the violation of all variables that is left in a block
+
+
+class Limits(NamedTuple):
+    """When to stop.
+
+    Attributes:
+        tol: Bound on the relative gap and on the violation.
+        max_iter: Most steps of two; −1 for no limit.
+        seconds: Most seconds, or None.
+        block: Most variables in one block.
+    """
+
+    tol: float
+    max_iter: int = -1
+    seconds: float | None = None
+    block: int = 12288
+
+
+class BoxFit(NamedTuple):
+    """The answer and how it was found.
+
+    Attributes:
+        beta: β (n,).
+        g: p − Kβ (n,).
+        certificate: Gap and violation, from β and g.
+        status: How it ended.
+        steps: Steps of two.
+        turns: Blocks settled.
+        solver: What was done, in words.
+    """
+
+    beta: np.ndarray
+    g: np.ndarray
+    certificate: Certificate
+    status: Status
+    steps: int
+    turns: int
+    solver: str
+
+
+def solve_box(
+    problem: BoxProblem, gram: Gram, limits: Limits, start: np.ndarray | None = None
+) -> BoxFit:
+    """Minimise D over the box.
+
+    Args:
+        problem: Bounds, linear term, kink, total.
+        gram: K (n, n).
+        limits: When to stop.
+        start: A feasible β; None for the nearest to zero.
+    """
+    return _Descent(problem, gram, limits).run(start)
+
+
+class _Descent:
+    """One solve: the counts, the precision in use, and the block at hand."""
+
+    def __init__(self, problem: BoxProblem, gram: Gram, limits: Limits) -> None:
+        self.problem, self.gram, self.limits = problem, gram, limits
+        self.everything = np.arange(gram.n)
+        self.kind: np.dtype = np.dtype(np.float32)
+        self.steps = self.turns = self.newtons = 0
+        self.began = monotonic()
+        self.size = max(float(np.abs(problem.linear).max()), float(problem.total != 0), TINY)
+        self.block: tuple[np.ndarray, Room] | None = None
+        self.newton_below = np.inf  # violation at which Newton's method is tried next
+        self.tired = False  # whether the last block ran out of steps, or gained nothing
+
+    def run(self, start: np.ndarray | None) -> BoxFit:
+        beta = nearest_to_zero(self.problem) if start is None else start
+        point = self._at(beta)
+        while True:
+            found = certify(self.problem, *point)
+            status = self._judge(point, found)
+            if status is not Status.RUNNING:
+                break
+            point = self._next(point, found)
+        if status is Status.CONVERGED and not self.newtons:
+            point, found = self._free_of_charge(point, found)
+        return BoxFit(*point, found, status, self.steps, self.turns, self._told())
+
+    def _free_of_charge(self, point: Point, found: Certificate) -> tuple[Point, Certificate]:
+        """A small problem is taken to rounding level: it costs less than starting it did."""
+        free = (point.beta > self.problem.low) & (point.beta < self.problem.high)
+        count = int(np.count_nonzero(free & (point.beta != 0)))
+        if float(count) * count * count + float(count) * self.gram.n > CHEAP:
+            return point, found
+        self._precisely()
+        exact = self._at(point.beta)
+        better = newton(self.problem, self.gram, exact, found.bias, 1e-3 * self.limits.tol)
+        if better is None:
+            return point, found
+        better = self._at(better.beta)
+        sure = certify(self.problem, *better)
+        if sure.violation > found.violation or not sure.dual >= found.dual - abs(found.dual) * 1e-6:
+            return point, found
+        self.newtons += 1
+        return better, sure
+
+    def _judge(self, point: Point, found: Certificate) -> Status:
+        limits = self.limits
+        if found.violation <= limits.tol and found.gap <= limits.tol and self._trusted(point):
+            return Status.CONVERGED
+        if limits.max_iter >= 0 and self.steps >= limits.max_iter:
+            return Status.ITERATIONS
+        if limits.seconds is not None and monotonic() - self.began > limits.seconds:
+            return Status.TIME
+        if self.turns > ROUNDS:
+            return Status.ITERATIONS
+        return Status.RUNNING if np.isfinite(found.dual) else Status.DIVERGED
+
+    def _next(self, point: Point, found: Certificate) -> Point:
+        """Newton's method where it promises to end, else a block of steps of two."""
+        close = found.violation <= max(CLOSE * self.size, self.limits.tol)
+        if close or self.tired:
+            self._precisely()
+            point = self._at(point.beta)
+            better = self._newton(point, found)
+            if better is not None:
+                return better
+            point = walk(self.problem, self.gram, point)
+            point = self._at(balanced(self.problem, point.beta))
+            found = certify(self.problem, *point)
+        return self._settled(point, found)
+
+    def _newton(self, point: Point, found: Certificate) -> Point | None:
+        """The optimum, where its active set is found from here; tried again when it is nearer."""
+        if found.violation >= self.newton_below:
+            return None
+        self.newton_below = 0.1 * found.violation
+        better = newton(self.problem, self.gram, point, found.bias, 0.1 * self.limits.tol)
+        if better is None:
+            return None
+        self.newtons += 1
+        return self._at(balanced(self.problem, better.beta))
+
+    def _precisely(self) -> None:
+        """From here on in float64."""
+        if self.kind != np.float64:
+            self.kind, self.block = np.dtype(np.float64), None
+
+    def _trusted(self, point: Point) -> bool:
+        """Whether what float32 rounds in the kernel's entries lies below the tolerance."""
+        rounding = SINGLE * float(np.linalg.norm(point.beta))
+        return self.kind == np.float64 or rounding <= TRUST * self.limits.tol
+
+    def _at(self, beta: np.ndarray) -> Point:
+        """g computed from β alone."""
+        support = np.flatnonzero(beta)
+        f = self.gram.product(self.everything, support, beta[support], self.kind)
+        return Point(beta, self.problem.linear - f)
+
+    def _settled(self, point: Point, found: Certificate) -> Point:
+        """One block of variables settled, the others left where they are."""
+        limits, problem = self.limits, self.problem
+        index, block = self._gather(point)
+        goal = max(GOAL * limits.tol, 0.0 if self.kind == np.float64 else FLOOR * self.size)
+        if len(index) < self.gram.n:
+            goal = max(goal, SHARE * found.violation)
+        before = point.beta[index]
+        most = (STEPS if self.kind == np.float32 else FEW) * len(index) + 1000
+        if limits.max_iter >= 0:
+            most = min(most, limits.max_iter - self.steps)
+        after, steps = settle(block, problem.part(index), before, point.g[index], goal, most)
+        self.steps, self.turns, self.tired = self.steps + steps, self.turns + 1, steps <= 1
+        self.tired |= steps >= most or self.kind == np.float64
+        beta = point.beta.copy()
+        beta[index] = after
+        beta = balanced(problem, beta)
+        changed = np.flatnonzero(beta != point.beta)
+        change = (beta - point.beta)[changed]
+        return Point(beta, point.g - self.gram.product(self.everything, changed, change, self.kind))
+
+    def _gather(self, point: Point) -> tuple[np.ndarray, Room]:
+        """The block of the variables that promise most; the last one where they are the same."""
+        index = self._choose(point)
+        if self.block is not None and np.array_equal(self.block[0], index):
+            return self.block
+        self.block = None  # frees its memory first
+        place = room(len(index), self.kind)
+        self.gram.block(index, None, self.kind, out=place.filled)
+        self.block = index, place
+        return self.block
+
+    def _choose(self, point: Point) -> np.ndarray:
+        """Violating variables, free ones, and those nearest to becoming so."""
+        most = self.limits.block
+        if self.kind == np.float64:
+            most //= 2
+        if self.gram.n <= most:
+            return self.everything
+        up, down = pulls(self.problem, *point)
+        middle = 0.5 * (up.max() + down.min())
+        promise = np.maximum(up - middle, middle - down)
+        return np.sort(np.argpartition(-promise, most - 1)[:most])
+
+    def _told(self) -> str:
+        """What was done, in words."""
+        told = f"{self.steps} steps of two variables in {self.turns} blocks"
+        if self.newtons:
+            told += ", then Newton's method on the free ones in float64"
+        return told
+
+
+def nearest_to_zero(problem: BoxProblem) -> np.ndarray:
+    """A feasible β: the same share of every bound."""
+    if problem.total == 0:
+        return np.zeros(len(problem.linear))
+    side = problem.high if problem.total > 0 else problem.low
+    return side * (problem.total / float(side.sum()))
+
+
+def balanced(problem: BoxProblem, beta: np.ndarray) -> np.ndarray:
+    """Σβ = c again after rounding, by moving free variables within their bounds."""
+    for _ in range(3):
+        excess = float(beta.sum()) - problem.total
+        free = (beta > problem.low) & (beta < problem.high) & (beta != 0)
+        if excess == 0 or not free.any():
+            return beta
+        beta = beta.copy()
+        beta[free] = np.clip(
+            beta[free] - excess / free.sum(), problem.low[free], problem.high[free]
+        )
+    return beta

@@ -1,0 +1,43 @@
+"""OneClassSVM against LIBSVM."""
+
+import numpy as np
+import pytest
+import sklearn.svm as sk
+
+import wonderland as wl
+
+
+def test_scores_are_libsvms(rng):
+    X = rng.normal(size=(150, 3)) + 3.0
+    for given in ({"nu": 0.2}, {"nu": 0.05, "gamma": 1.0}, {"kernel": "linear", "nu": 0.3}):
+        ours = wl.OneClassSVM(**given, tol=1e-9).fit(X)
+        theirs = sk.OneClassSVM(**given, tol=1e-9).fit(X)
+        np.testing.assert_allclose(
+            ours.decision_function(X), theirs.decision_function(X), atol=1e-5
+        )
+        np.testing.assert_allclose(ours.score_samples(X), theirs.score_samples(X), atol=1e-5)
+        assert ours.evidence_["duality_gap"].holds
+
+
+@pytest.mark.parametrize("nu", [0.01, 0.1, 0.5, 1.0])
+def test_nu_bounds_both_shares(nu, rng):
+    X = rng.normal(size=(200, 2))
+    fitted = wl.OneClassSVM(nu=nu).fit(X)
+    outside = (fitted.decision_function(X) < -1e-6).mean()
+    assert outside <= nu + 1e-9 <= len(fitted.support_) / 200 + 2e-9
+
+
+def test_weights_are_copies(rng):
+    X = rng.normal(size=(60, 2))
+    counts = rng.integers(1, 4, 60)
+    weighted = wl.OneClassSVM(nu=0.3).fit(X, sample_weight=counts.astype(float))
+    repeated = wl.OneClassSVM(nu=0.3).fit(np.repeat(X, counts, axis=0))
+    np.testing.assert_allclose(
+        weighted.decision_function(X), repeated.decision_function(X), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("nu", [0.0, 1.5, -1.0])
+def test_nu_is_a_share(nu, rng):
+    with pytest.raises(wl.InputError, match=f"nu is {nu}"):
+        wl.OneClassSVM(nu=nu).fit(rng.normal(size=(20, 2)))
