@@ -10,7 +10,7 @@ from sklearn.svm import LinearSVC
 from wonderland.core.status import Status
 from wonderland.solve.sparse_newton import SparseNewton, solve_l1
 from wonderland.solve.sparse_newton_loss import Logistic, Softmax, SquaredHinge
-from wonderland.solve.sparse_newton_quadratic import solve_quadratic
+from wonderland.solve.sparse_newton_quadratic import Faces, solve_quadratic
 
 C_VALUES = [0.02, 0.3, 5.0]
 
@@ -195,7 +195,7 @@ def test_the_quadratic_against_scipy(rng, rank):
     penalty = np.where(np.arange(m) < 2, 0.0, 0.4) if rank == m else np.full(m, 0.4)
     if rank < m:
         H += 1e-6 * np.eye(m)
-    u = solve_quadratic(H, c, penalty, np.zeros(m))
+    u = solve_quadratic(Faces(H), c, penalty, np.zeros(m))
 
     def split(pq):
         point = pq[:m] - pq[m:]

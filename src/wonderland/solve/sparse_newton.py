@@ -6,8 +6,8 @@
 b free. A step minimises the second-order model of the loss, plus the penalty itself, over a working
 set: the support and the strongest of the columns whose gradient exceeds λ₁. The model's minimum is
 exact (`sparse_newton_quadratic`). The Hessian of the working set is kept from step to step,
-and from one C to the next, as long as each step still gains half a digit: a step with a kept
-Hessian costs two passes over few columns, a new Hessian as much as many steps.
+and from one C to the next, as long as the steps it still needs cost less than a new one: a step
+with a kept Hessian is two passes over few columns, a new Hessian as much as many steps.
 
 The loop stops on the duality gap. Slopes u_i = ∇ℓ(z_i), shrunk to satisfy the constraints, are a
 point of the dual problem
@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wonderland.core.blocks import calm
 from wonderland.core.status import Status
 from wonderland.solve.sparse_newton_dual import (
     Certificate,
@@ -40,9 +41,8 @@ from wonderland.solve.sparse_newton_table import table_of
 
 __all__ = ["SparseFit", "SparseNewton", "solve_l1"]
 
-GAIN = 0.3  # a kept Hessian must shrink the gap to this part, or it is computed anew
+GAIN = 0.7  # a kept Hessian must shrink the gap to this part at least
 BLIND = 1e-12  # of the objective: decreases below cannot be told from rounding
-FLOOR = 1e-11  # least curvature of the model along any column, as part of its own
 PATIENCE = 3  # such steps without a smaller gap before the loop gives up
 ARMIJO = 1e-4  # part of the promised decrease that a step must keep
 SHORTEST = 1e-10  # step at which the search gives up
@@ -173,6 +173,10 @@ class SparseNewton:
 
     def solve(self, C: float, tol: float, max_iter: int) -> SparseFit:
         """Descend at this C from where the iterate is; stop on the gap over all columns."""
+        with calm(0.0):  # many small products: the large ones split their rows themselves
+            return self._solve(C, tol, max_iter)
+
+    def _solve(self, C: float, tol: float, max_iter: int) -> SparseFit:
         self._foresee(C)
         count, inner = 0, 0.3 * tol
         while True:
@@ -194,9 +198,10 @@ class SparseNewton:
         for count in range(max_iter):
             gradient, gap = self._gradient(C)
             idle = idle + 1 if gap > 0.5 * last and self.blind else 0
-            if gap <= tol * self._value(C) or idle == PATIENCE:
+            value = self._value(C)
+            if gap <= tol * value or idle == PATIENCE:
                 return count, idle < PATIENCE
-            if not self._step(C, gradient, stale=gap > GAIN * last):
+            if not self._step(C, gradient, stale=self._tired(gap / last, gap, tol * value)):
                 return count, False
             last = gap
         return max_iter, True
@@ -212,7 +217,7 @@ class SparseNewton:
     def _step(self, C: float, gradient: np.ndarray, *, stale: bool) -> bool:
         """One proximal Newton step; False when not even a new Hessian finds a lower point."""
         active = self._working_set(gradient)
-        if stale or self.hessian.cheap(len(active), len(self.table.stocked)):
+        if stale:
             self.hessian.renew(active, self.rows)
         if self._descend(C, gradient, active):
             return True
@@ -220,6 +225,17 @@ class SparseNewton:
             return False
         self.hessian.renew(active, self.rows)
         return self._descend(C, gradient, active)
+
+    def _tired(self, ratio: float, gap: float, target: float) -> bool:
+        """Whether going on with the kept Hessian costs more than a new one and three steps."""
+        if ratio >= GAIN:
+            return True
+        if ratio <= 0.0 or target <= 0.0:
+            return False
+        steps = np.log(gap / target) / -np.log(ratio)
+        columns = np.unique(self.hessian.pairs % len(self.l1))
+        price = self.table.gram_work(columns) * self.loss.outputs**2
+        return bool(steps > 3.0 + price / (self.table.pass_work() * self.loss.outputs))
 
     def _working_set(self, gradient: np.ndarray) -> np.ndarray:
         """Flat numbers c·p + j of what may move: unpenalised, support, and the strongest others."""
@@ -235,14 +251,14 @@ class SparseNewton:
 
     def _descend(self, C: float, gradient: np.ndarray, active: np.ndarray) -> bool:
         """Minimise the model on the working set and search along the line to its minimum."""
-        c, columns = np.divmod(active, len(self.l1))
-        l1, u, slope = self.l1[columns], self.W.ravel()[active], gradient.ravel()[active]
-        H = C * self.hessian.of(active, self.rows)
-        H.flat[:: len(H) + 1] *= 1.0 + FLOOR  # a proximal term: it moves no fixed point
-        H.flat[:: len(H) + 1] += self.l2[columns]
-        if self.loss.outputs > 1:
-            _pin_shift(H, np.flatnonzero(l1 + self.l2[columns] == 0))
-        move = solve_quadratic(H, slope - H @ u, l1, u) - u
+        self.hessian.cover(active, self.rows)
+        pairs, scale = self.hessian.pairs, self.hessian.scale
+        c, columns = np.divmod(pairs, len(self.l1))
+        l1, u, slope = self.l1[columns], self.W.ravel()[pairs], gradient.ravel()[pairs]
+        faces = self.hessian.faces(self.l2[columns] / C)
+        start, tilt = u / scale, slope * scale / C
+        end = solve_quadratic(faces, tilt - faces.H @ start, l1 * scale / C, start)
+        move = end * scale - u
         promised = float(slope @ move + l1 @ (np.abs(u + move) - np.abs(u)))
         if not promised < 0:
             return False
@@ -317,9 +333,3 @@ class SparseNewton:
             check.gap,
             status,
         )
-
-
-def _pin_shift(H: np.ndarray, free: np.ndarray) -> None:
-    """Give the common shift of all intercepts, which softmax does not see, a curvature."""
-    if len(free):
-        H[np.ix_(free, free)] += np.trace(H[np.ix_(free, free)]) / len(free) ** 2

@@ -22,7 +22,9 @@ from wonderland.core.blocks import map_rows
 __all__ = ["Table", "table_of"]
 
 BLOCK = 1 << 20  # entries of a block of weighted rows
-DENSE = 24  # multiply-adds BLAS does while a sparse product does one
+DENSE = 24.0  # multiply-adds BLAS does while a sparse product does one
+FAST = 16.0  # multiply-adds BLAS does while one entry is read from memory
+ELEMENTWISE = 30.0  # entries read while a loss and its slope are evaluated once
 
 
 class Table(ABC):
@@ -58,9 +60,18 @@ class Table(ABC):
     def gram(self, left: np.ndarray, right: np.ndarray, D: np.ndarray) -> np.ndarray:
         """Z_Lᵀ diag(D) Z_R."""
 
+    @abstractmethod
+    def gram_work(self, columns: np.ndarray) -> float:
+        """Cost of `gram` over these columns, in entries read from memory."""
+
+    @abstractmethod
+    def pass_work(self) -> float:
+        """Cost of one step without a new gram, in the same unit."""
+
     def pull(self, V: np.ndarray) -> np.ndarray:
         """VᵀZ over all columns (k, p)."""
-        product = np.asarray((self.X.T @ V).T)
+        parts = map_rows(lambda low, high: V[low:high].T @ self.X[low:high], len(V), self.X.size)
+        product = np.sum(parts, axis=0)
         return np.column_stack([product, V.sum(axis=0)]) if self.intercept else product
 
 
@@ -103,12 +114,15 @@ class _Dense(Table):
             return held[self._place[columns]].T @ W.T
         spread = np.zeros((len(W), len(held)))
         spread[:, self._place[columns]] = W
-        return (spread @ held).T
+        parts = map_rows(lambda a, b: spread @ held[:, a:b], held.shape[1], held.size)
+        return np.concatenate(parts, axis=1).T
 
     def pull_stocked(self, V: np.ndarray) -> np.ndarray:
         """One product with the stock."""
+        held = self._rows[: len(self._numbers)]
         spread = np.zeros((V.shape[1], self.shape[1]))
-        spread[:, self._numbers] = (self._rows[: len(self._numbers)] @ V).T
+        parts = map_rows(lambda a, b: held[a:b] @ V, len(held), held.size)
+        spread[:, self._numbers] = np.concatenate(parts).T
         return spread
 
     def gram(self, left: np.ndarray, right: np.ndarray, D: np.ndarray) -> np.ndarray:
@@ -116,18 +130,35 @@ class _Dense(Table):
         self.stock(np.union1d(left, right))
         a, b = self._place[left], self._place[right]
         same = np.array_equal(a, b) and bool(np.all(D >= 0))
-        root = np.sqrt(D) if same else D
+        if not same and 2 * len(b) > len(self._numbers):
+            # Most of the stock takes part: no gathering, what is not asked for is dropped after.
+            return self._blocks(a, np.arange(len(self._numbers)), D, lambda rows: rows)[:, b]
+        if same:
+            return self._blocks(a, a, np.sqrt(D), None)
+        return self._blocks(a, b, D, lambda rows: rows[b])
+
+    def _blocks(self, a: np.ndarray, b: np.ndarray, D: np.ndarray, other: Any) -> np.ndarray:
+        """Σ over blocks of (rows_a · D) rows_bᵀ; without `other` both factors are the weighted."""
         step = max(1, BLOCK // max(len(a), len(b), 1))
+        held = self._rows[: len(self._numbers)]
 
         def part(start: int, stop: int) -> np.ndarray:
             total = np.zeros((len(a), len(b)))
             for low in range(start, stop, step):
                 here = slice(low, min(low + step, stop))
-                weighted = self._rows[a, here] * root[here]
-                total += weighted @ (weighted if same else self._rows[b, here]).T
+                weighted = held[a, here] * D[here]
+                total += weighted @ (weighted if other is None else other(held[:, here])).T
             return total
 
         return np.sum(map_rows(part, len(D), len(D) * (len(a) + len(b))), axis=0)
+
+    def gram_work(self, columns: np.ndarray) -> float:
+        """Half of |J|²n multiply-adds, and gathering |J|n entries."""
+        return self.shape[0] * len(columns) * (2.0 + len(columns) / (2.0 * FAST))
+
+    def pass_work(self) -> float:
+        """The stock read twice; exponentials of the rows."""
+        return self.shape[0] * (2.0 * len(self._numbers) + ELEMENTWISE)
 
 
 class _Sparse(Table):
@@ -137,6 +168,8 @@ class _Sparse(Table):
         super().__init__(X, intercept=intercept)
         self._turned = X.T.tocsr()
         self._all = np.arange(self.shape[1])
+        counts = np.diff(self._turned.indptr).astype(float)
+        self._counts = np.append(counts, float(X.shape[0])) if intercept else counts
 
     @property
     def stocked(self) -> np.ndarray:
@@ -164,10 +197,12 @@ class _Sparse(Table):
 
     def gram(self, left: np.ndarray, right: np.ndarray, D: np.ndarray) -> np.ndarray:
         """A sparse product where that is less work than BLAS on dense blocks of rows."""
+        if len(left) > len(right):
+            return self.gram(right, left, D).T
+        held, other = self._counts[left].sum(), self._counts[right].sum()
+        if DENSE * held * other < float(len(D)) ** 2 * len(left) * len(right):
+            return self._sparse_gram(left, right, D)
         a, b = self._taken(left), self._taken(right)
-        work = np.diff(a.indptr).astype(float) @ np.diff(b.indptr)
-        if DENSE * work < len(D) * len(left) * len(right):
-            return (a.multiply(D[:, None]).tocsr().T @ b).toarray()
         step = max(1, BLOCK // max(len(left), len(right), 1))
 
         def part(start: int, stop: int) -> np.ndarray:
@@ -178,6 +213,31 @@ class _Sparse(Table):
             return total
 
         return np.sum(map_rows(part, len(D), len(D) * (len(left) + len(right))), axis=0)
+
+    def _sparse_gram(self, left: np.ndarray, right: np.ndarray, D: np.ndarray) -> np.ndarray:
+        """By the rows of the transpose; the column of ones is summed apart."""
+        d = self.X.shape[1]
+        scaled = self._turned[left[left < d]]
+        scaled.data = scaled.data * D[scaled.indices]
+        few = 2 * self._counts[right].sum() < self.X.nnz
+        other = self._turned[right[right < d]].T.tocsr() if few else self.X
+        product = (scaled @ other).toarray()
+        H = np.empty((len(left), len(right)))
+        H[np.ix_(left < d, right < d)] = product if few else product[:, right[right < d]]
+        H[np.ix_(left < d, right == d)] = (self._turned[left[left < d]] @ D)[:, None]
+        H[np.ix_(left == d, right < d)] = self._turned[right[right < d]] @ D
+        H[np.ix_(left == d, right == d)] = D.sum()
+        return H
+
+    def gram_work(self, columns: np.ndarray) -> float:
+        """The multiply-adds of a sparse product of evenly filled rows, or of BLAS."""
+        held = float(self._counts[columns].sum())
+        product = held * held / self.shape[0]
+        return held + min(product, self.shape[0] * len(columns) ** 2 / DENSE)
+
+    def pass_work(self) -> float:
+        """All entries twice; exponentials of the rows."""
+        return 2.0 * self.X.nnz + ELEMENTWISE * self.shape[0]
 
     def _taken(self, columns: np.ndarray) -> Any:
         """Z_J as CSR (n, |J|)."""
