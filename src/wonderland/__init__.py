@@ -12,15 +12,27 @@ _HOME = {
     "Claim": "wonderland.core.evidence",
     "Evidence": "wonderland.core.evidence",
     "InputError": "wonderland.core.errors",
+    "KernelRidge": "wonderland.svm.kernel_ridge",
     "LinearRegression": "wonderland.linear.least_squares",
+    "LinearSVC": "wonderland.svm.linear_svc",
+    "LinearSVR": "wonderland.svm.linear_svr",
     "LogisticRegression": "wonderland.linear.logistic",
+    "Perceptron": "wonderland.linear.perceptron",
     "Ridge": "wonderland.linear.ridge",
+    "OneClassSVM": "wonderland.svm.one_class",
+    "SVC": "wonderland.svm.svc",
+    "SVR": "wonderland.svm.svr",
     "Solution": "wonderland.core.solution",
     "Status": "wonderland.core.status",
     "evidence": "wonderland.report.verify",
+    "fit_kernel_ridge": "wonderland.svm.kernel_ridge",
     "fit_linear_regression": "wonderland.linear.least_squares",
+    "fit_linear_svc": "wonderland.svm.linear_pure",
+    "fit_linear_svr": "wonderland.svm.linear_pure",
+    "fit_logistic": "wonderland.linear.logistic",
     "fit_ridge": "wonderland.linear.ridge",
     "load": "wonderland.core.store",
+    "logistic_path": "wonderland.linear.logistic",
     "ridge_path": "wonderland.linear.ridge",
     "save": "wonderland.core.store",
     "storable": "wonderland.core.store",
@@ -66,8 +78,17 @@ if TYPE_CHECKING:
     from wonderland.linear.least_squares import LinearRegression as LinearRegression
     from wonderland.linear.least_squares import fit_linear_regression as fit_linear_regression
     from wonderland.linear.logistic import LogisticRegression as LogisticRegression
+    from wonderland.linear.logistic import fit_logistic as fit_logistic
+    from wonderland.linear.logistic import logistic_path as logistic_path
+    from wonderland.linear.perceptron import Perceptron as Perceptron
     from wonderland.linear.ridge import Ridge as Ridge
     from wonderland.linear.ridge import fit_ridge as fit_ridge
     from wonderland.linear.ridge import ridge_path as ridge_path
     from wonderland.report.verify import evidence as evidence
     from wonderland.report.verify import verify as verify
+    from wonderland.svm.kernel_ridge import KernelRidge as KernelRidge
+    from wonderland.svm.kernel_ridge import fit_kernel_ridge as fit_kernel_ridge
+    from wonderland.svm.linear_pure import fit_linear_svc as fit_linear_svc
+    from wonderland.svm.linear_pure import fit_linear_svr as fit_linear_svr
+    from wonderland.svm.linear_svc import LinearSVC as LinearSVC
+    from wonderland.svm.linear_svr import LinearSVR as LinearSVR

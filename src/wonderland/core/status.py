@@ -24,11 +24,22 @@ class Status(IntEnum):
     DIVERGED = 7
     SINGULAR = 8
     SEPARATED = 9
+    NO_MISTAKES = 10
+    TRAINING_STALL = 11
+    VALIDATION_STALL = 12
+    CYCLE = 13
 
     @property
     def ok(self) -> bool:
         """Whether the fit reached the standard that was asked of it."""
-        return self in (Status.SOLVED, Status.CONVERGED, Status.STALLED)
+        return self in (
+            Status.SOLVED,
+            Status.CONVERGED,
+            Status.STALLED,
+            Status.NO_MISTAKES,
+            Status.TRAINING_STALL,
+            Status.VALIDATION_STALL,
+        )
 
     @property
     def sentence(self) -> str:
@@ -59,5 +70,13 @@ _SENTENCES = {
         "The classes can be separated, so that no maximum-likelihood estimate exists: the longer "
         "the coefficients, the better. The fit stopped on the way; evidence_['separable'] holds "
         "the proof. Pass a finite C, or drop the columns that separate."
+    ),
+    Status.NO_MISTAKES: "A whole pass made no mistake: every training sample is on its own side.",
+    Status.TRAINING_STALL: "The training loss no longer fell by `tol`.",
+    Status.VALIDATION_STALL: "The score on the samples set aside no longer rose by `tol`.",
+    Status.CYCLE: (
+        "The coefficients came back to where they had been: in this order the run would go round "
+        "for ever, and no plane separates the classes. Pass tol=1e-3, shuffle=True, or use "
+        "wl.LinearSVC or wl.LogisticRegression, which allow for mistakes."
     ),
 }

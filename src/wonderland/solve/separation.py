@@ -86,7 +86,14 @@ class Separation(NamedTuple):
     proof: str
 
 
-def separate(X: Any, signs: Any, *, fit_intercept: bool = True, widest: bool = True) -> Separation:
+def separate(
+    X: Any,
+    signs: Any,
+    *,
+    fit_intercept: bool = True,
+    widest: bool = True,
+    plane: tuple[Any, float] | None = None,
+) -> Separation:
     """Decide whether a plane separates the samples by their signs.
 
     Args:
@@ -95,12 +102,13 @@ def separate(X: Any, signs: Any, *, fit_intercept: bool = True, widest: bool = T
         fit_intercept: Whether the plane may miss the origin.
         widest: Whether to go on: to the widest margin once some plane was found, to whether the
             hulls only touch once they were found to meet.
+        plane: (w, b) to try first, such as a classifier that makes no mistake.
 
     >>> corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> separate(corners, [-1, 1, 1, 1]).separable
     True
     >>> meeting = separate(corners, [-1, 1, 1, -1])  # exclusive or
-    >>> meeting.separable, meeting.weights.tolist()
+    >>> meeting.separable, meeting.weights.round(12).tolist()
     (False, [0.5, 0.5, 0.5, 0.5])
     """
     X = X.tocsr().astype(np.float64) if sp.issparse(X) else double(X)
@@ -112,7 +120,7 @@ def separate(X: Any, signs: Any, *, fit_intercept: bool = True, widest: bool = T
             "Pass X and y of the same samples",
         )
     rows = Rows.of(X, signs, intercept=fit_intercept)
-    verdict = _one_class(rows) if fit_intercept and np.all(signs == signs[0]) else _decide(rows)
+    verdict = _one_class(rows) if fit_intercept and np.all(signs == signs[0]) else _decide(rows, plane)
     if not widest:
         return verdict
     return (
@@ -156,9 +164,9 @@ def _one_class(rows: Rows) -> Separation:
     )
 
 
-def _decide(rows: Rows) -> Separation:
+def _decide(rows: Rows, plane: tuple[Any, float] | None) -> Separation:
     """Rounds of: solve for the working set, try both proofs, let in the rows that were wrong."""
-    coef, intercept = _guess(rows)
+    coef, intercept = _guess(rows) if plane is None else (double(plane[0]), float(plane[1]))
     scores = rows.scores(coef, intercept)
     if surely_positive(rows, coef, intercept, scores):
         return _separated(rows, coef, intercept, scores)
