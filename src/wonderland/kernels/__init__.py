@@ -4,6 +4,7 @@ from wonderland.kernels.custom import Function, Precomputed, wrap_function
 from wonderland.kernels.features import quadratic_features
 from wonderland.kernels.inner import Cosine, Linear, Polynomial, Sigmoid
 from wonderland.kernels.kernel import Kernel, Product, Scaled, Sum
+from wonderland.kernels.low_rank import Nystroem, PivotedCholesky, RandomFeatures
 from wonderland.kernels.mercer import Verdict, mercer
 from wonderland.kernels.resolve import resolve
 from wonderland.kernels.stationary import Gaussian, Laplace, Matern
@@ -16,9 +17,12 @@ __all__ = [
     "Laplace",
     "Linear",
     "Matern",
+    "Nystroem",
+    "PivotedCholesky",
     "Polynomial",
     "Precomputed",
     "Product",
+    "RandomFeatures",
     "Scaled",
     "Sigmoid",
     "Sum",

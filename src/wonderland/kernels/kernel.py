@@ -22,7 +22,7 @@ import scipy.sparse as sp
 
 from wonderland.core.arrays import any_jax
 from wonderland.core.errors import InputError
-from wonderland.kernels.tiles import Tile, assemble, check_tables, working_type
+from wonderland.kernels.tiles import Tile, apply_tiles, assemble, check_tables, working_type
 
 __all__ = ["Kernel", "Product", "Scaled", "Sum", "parameter"]
 
@@ -108,6 +108,32 @@ class Kernel(eqx.Module):
         X = _table(X)
         rows = [self.matrix(X[i : i + 1]).ravel() for i in range(X.shape[0])]
         return np.concatenate(rows) if rows else np.zeros(0)
+
+    def apply(self, X: Any, Z: Any, V: np.ndarray) -> np.ndarray:
+        """K(X, Z) V (n, t) on the host, without K: each tile is used as soon as it is made.
+
+        Args:
+            X: (n, d).
+            Z: (m, d).
+            V: (m, t); float32 tiles where all three are float32.
+
+        >>> from wonderland.kernels import Linear
+        >>> Linear().apply(np.eye(2), np.ones((1, 2)), np.ones((1, 1)))
+        array([[1.],
+               [1.]])
+        """
+        X, Z = _table(X), _table(Z)
+        check_tables(X, Z)
+        kind = np.result_type(working_type(X, Z), V.dtype)
+        return apply_tiles(self.tile(X, Z, kind), X.shape[0], V.astype(kind, copy=False))
+
+    def frequencies(self, chance: np.random.Generator, count: int, d: int) -> np.ndarray:
+        """Draws ω (count, d) with E cos⟨ω, x − z⟩ = k(x, z)/k(0, 0), for stationary kernels."""
+        raise InputError(
+            f"random features for {type(self).__name__}, which is no function of x − z alone",
+            "a Gaussian, Laplace or Matern kernel, a product or a multiple of such",
+            "Pass approximation=wl.kernels.Nystroem(300), which takes every kernel",
+        )
 
     def noise(self, X: Any) -> float:
         """What rounding may take from an entry of the float64 matrix, about ε·d·max k(x, x)."""
@@ -212,6 +238,11 @@ class Product(Kernel):
             for k, part in enumerate(self.parts)
         )
 
+    def frequencies(self, chance: np.random.Generator, count: int, d: int) -> np.ndarray:
+        """Sums of independent draws: the transform of a product is a convolution."""
+        drawn = [part.frequencies(chance, count, d) for part in self.parts]
+        return np.sum(drawn, axis=0)
+
 
 def _combined(tiles: list[Tile], join: np.ufunc) -> Tile:
     def tile(rows: slice, columns: slice, out: np.ndarray) -> None:
@@ -266,3 +297,7 @@ class Scaled(Kernel):
     def noise(self, X: Any) -> float:
         """What rounding may take from an entry."""
         return abs(float(self.factor)) * self.kernel.noise(X)
+
+    def frequencies(self, chance: np.random.Generator, count: int, d: int) -> np.ndarray:
+        """Those of the kernel."""
+        return self.kernel.frequencies(chance, count, d)

@@ -90,6 +90,10 @@ class Gaussian(Stationary):
         square += jax.lax.stop_gradient(jnp.maximum(square, 0.0) - square)
         return jnp.exp(-like(self.gamma, X) * square)
 
+    def frequencies(self, chance: np.random.Generator, count: int, d: int) -> np.ndarray:
+        """Normal with variance 2γ."""
+        return np.sqrt(2.0 * float(self.gamma)) * chance.normal(size=(count, d))
+
 
 class Laplace(Stationary):
     """k(x, z) = exp(−γ‖x − z‖₁), scikit-learn's "laplacian"; see `Matern` with ν = 1/2 for ‖·‖₂.
@@ -120,6 +124,10 @@ class Laplace(Stationary):
             np.exp(out, out=out)
 
         return tile
+
+    def frequencies(self, chance: np.random.Generator, count: int, d: int) -> np.ndarray:
+        """Cauchy of width γ in each coordinate."""
+        return float(self.gamma) * chance.standard_cauchy(size=(count, d))
 
 
 def _dense(X: Any) -> np.ndarray:
@@ -184,6 +192,11 @@ class Matern(Stationary):
                 out *= front
 
         return tile
+
+    def frequencies(self, chance: np.random.Generator, count: int, d: int) -> np.ndarray:
+        """Student's t with 2ν degrees of freedom, of d dimensions, divided by ℓ."""
+        mixed = chance.chisquare(2.0 * self.nu, size=(count, 1)) / (2.0 * self.nu)
+        return chance.normal(size=(count, d)) / np.sqrt(mixed) / float(self.length)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))

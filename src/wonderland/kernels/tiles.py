@@ -21,7 +21,16 @@ import scipy.sparse as sp
 from wonderland.core.blocks import map_rows
 from wonderland.core.errors import InputError
 
-__all__ = ["Tile", "assemble", "check_tables", "distances", "products", "squares", "working_type"]
+__all__ = [
+    "Tile",
+    "apply_tiles",
+    "assemble",
+    "check_tables",
+    "distances",
+    "products",
+    "squares",
+    "working_type",
+]
 
 Tile = Callable[[slice, slice, np.ndarray], None]  # rows, columns, where to write: (a, b)
 
@@ -55,6 +64,25 @@ def assemble(tile: Tile, n: int, m: int, out: np.ndarray, *, symmetric: bool) ->
 
     map_rows(work, len(places), out.size)
     return out
+
+
+def apply_tiles(tile: Tile, n: int, V: np.ndarray) -> np.ndarray:
+    """K V (n, t) for K (n, m) of which one tile exists at a time, for each core."""
+    m, result = len(V), np.zeros((n, V.shape[1]), V.dtype)
+    wide = min(4 * SIDE, max(m, 1))  # each tile is added to few rows of the result: fewer, longer
+
+    def work(start: int, stop: int) -> None:
+        place = np.empty((SIDE, wide), V.dtype)
+        for i in range(start, stop, SIDE):
+            rows = slice(i, min(i + SIDE, stop))
+            for j in range(0, m, wide):
+                columns = slice(j, min(j + wide, m))
+                part = place[: rows.stop - rows.start, : columns.stop - columns.start]
+                tile(rows, columns, part)
+                result[rows] += part @ V[columns]
+
+    map_rows(work, n, n * m)
+    return result
 
 
 def products(X: Any, Z: Any, scale: Any, shift: Any, dtype: np.dtype) -> Tile:
