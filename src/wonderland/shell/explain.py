@@ -135,17 +135,18 @@ def refuse_non_finite(X: Any, text: str = "", *, what: str = "X", source: Any = 
         return
     names = column_names(X if source is None else source, len(nan))
 
-    def where(count: np.ndarray) -> str:
+    def where(count: np.ndarray, kind: str) -> str:
         if len(nan) == 1 and what != "X":
-            return ""
-        return f"column {_listed([names[j] for j in np.flatnonzero(count)])} "
+            return f"({count.sum()} {kind})"
+        columns = _listed([names[j] for j in np.flatnonzero(count)])
+        return f"column {columns} ({count.sum()} {kind})"
 
     found = [
-        f"{where(count)}({count.sum()} {kind})"
-        for count, kind in ((nan, "NaN"), (infinite, "infinity"))
-        if count.any()
+        where(count, kind) for count, kind in ((nan, "NaN"), (infinite, "infinity")) if count.any()
     ]
-    _refuse(f"{text or f'Input {what} contains NaN or infinity'}: {' and '.join(found)}")
+    sentence = text or f"Input {what} contains NaN or infinity"
+    between = "" if what != "X" and len(nan) == 1 else ":"
+    _refuse(f"{sentence}{between} {' and '.join(found)}", rows_only=what != "X")
 
 
 def _count(X: Any) -> tuple[np.ndarray, np.ndarray] | None:
@@ -162,12 +163,10 @@ def _count(X: Any) -> tuple[np.ndarray, np.ndarray] | None:
     return np.isnan(found).sum(axis=0), np.isinf(found).sum(axis=0)
 
 
-def _refuse(came: str) -> NoReturn:
-    raise InputError(
-        " ".join(came.split("\n")[0].split()),
-        "finite numbers",
-        "Drop those rows (X.dropna()) or fill them in (sklearn.impute.SimpleImputer)",
-    )
+def _refuse(came: str, *, rows_only: bool = False) -> NoReturn:
+    fill = "Drop those rows (X.dropna()) or fill them in (sklearn.impute.SimpleImputer)"
+    todo = "Drop those rows from X, y and the weights" if rows_only else fill
+    raise InputError(" ".join(came.split("\n")[0].split()), "finite numbers", todo)
 
 
 def _floats(X: Any) -> np.ndarray | None:
