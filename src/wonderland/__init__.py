@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "BagOfWords": "wonderland.language.bag_of_words",
     "Claim": "wonderland.core.evidence",
     "Evidence": "wonderland.core.evidence",
     "InputError": "wonderland.core.errors",
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     from wonderland.core.store import load as load
     from wonderland.core.store import save as save
     from wonderland.core.store import storable as storable
+    from wonderland.language.bag_of_words import BagOfWords as BagOfWords
     from wonderland.linear.least_squares import LinearRegression as LinearRegression
     from wonderland.linear.least_squares import fit_linear_regression as fit_linear_regression
     from wonderland.linear.logistic import LogisticRegression as LogisticRegression

@@ -82,7 +82,7 @@ def _explain(error: ValueError | TypeError, given: dict[str, Any]) -> NoReturn:
     if "NaN" in text or "infinity" in text:
         what = next((name for name in given if f"Input {name} " in text), "X")
         refuse_non_finite(given.get(what), text, what=what)
-    if "convert" in text or "dtype" in text or "numeric" in text:
+    if any(part in text for part in ("convert", "dtype", "numeric", "Expected 2D")):
         _refuse_text(kind, text, given, error)
     for fragment, expected, todo in _ADVICE:
         if fragment in text:
@@ -108,7 +108,8 @@ def _refuse_text(
         raise kind(
             f"{text}; {what} holds text",
             "numbers",
-            "Encode text columns first, for instance with sklearn.preprocessing.OneHotEncoder"
+            "Encode text columns first: wl.BagOfWords() for texts, "
+            "sklearn.preprocessing.OneHotEncoder for categories"
             if words
             else "Pass numeric targets; classes are for classifiers",
         ) from error

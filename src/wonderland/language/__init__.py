@@ -1,0 +1,1 @@
+"""Language: from texts to tables, and back."""
