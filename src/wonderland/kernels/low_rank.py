@@ -320,7 +320,7 @@ class WaveFeatures(Features):
                 "approximation_error",
                 worst,
                 float(bound),
-                f"largest |⟨φ(x), φ(z)⟩ − k(x, z)| on pairs of {len(rows)} rows; all pairs of "
+                f"largest |⟨φ(x), φ(z)⟩ − k(x, z)| on pairs of {rows.shape[0]} rows; all pairs of "
                 f"{n:,} rows stay below the bound with probability {1.0 - DOUBT:g} (Hoeffding); "
                 f"{self.rank} random features",
             )
