@@ -116,9 +116,10 @@ def one_hot(classes: Any, k: int) -> Any:
         raise InputError(
             f"class numbers of type {numbers.dtype}", "whole numbers", "Pass classes.astype(int)"
         )
-    if not is_traced(numbers) and numbers.size and not 0 <= numbers.min() <= numbers.max() < k:
+    known = np.empty(0, int) if is_traced(numbers) else np.asarray(numbers)
+    if known.size and not 0 <= known.min() <= known.max() < k:
         raise InputError(
-            f"class numbers from {numbers.min()} to {numbers.max()} with k = {k}",
+            f"class numbers from {known.min()} to {known.max()} with k = {k}",
             f"numbers from 0 to {k - 1}",
             "Number the classes from zero, for instance with np.unique(y, return_inverse=True)",
         )

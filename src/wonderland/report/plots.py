@@ -12,7 +12,7 @@ import numpy as np
 from wonderland.core.errors import InputError, optional
 from wonderland.report.history import History, descent_history
 
-__all__ = ["plot_descent_rate", "plot_intervals", "plot_ridge_path"]
+__all__ = ["COLOURS", "plot_descent_rate", "plot_intervals", "plot_ridge_path", "prepare_axes"]
 
 # Told apart also by readers who do not see all colours; the rest of many lines is grey.
 COLOURS = ("#0b6fb8", "#d1495b", "#2e8b57", "#8a4fbd", "#c77700", "#00838f")
@@ -39,7 +39,7 @@ def plot_ridge_path(
     coef = path.coef if path.coef.ndim == 2 else path.coef[:, output]
     error = path.error if path.error.ndim == 1 else path.error[:, output]
     labels = _labels(names, coef.shape[1])
-    upper, lower = _axes(axes, 2, (7.5, 6.0), [2, 1])
+    upper, lower = prepare_axes(axes, 2, (7.5, 6.0), [2, 1])
     _draw_coefficients(upper, path.alphas, coef, labels)
     best = int(np.argmin(error))
     lower.plot(path.alphas, error, color=INK, marker="o", markersize=3)
@@ -111,7 +111,7 @@ def plot_intervals(
     middle, known = scale * coef, names if names is not None else _known(estimator)
     labels = _labels(known, len(coef))
     order = np.argsort(-np.abs(middle))
-    (axis,) = _axes(axes, 1, (7.0, 1.2 + 0.32 * len(coef)), [1])
+    (axis,) = prepare_axes(axes, 1, (7.0, 1.2 + 0.32 * len(coef)), [1])
     axis.axvline(0.0, color=INK, linewidth=0.8)
     for row, j in enumerate(order):
         colour = GREY if low[j] <= 0 <= high[j] else COLOURS[0]
@@ -160,7 +160,7 @@ def plot_descent_rate(
     >>> len(figure.axes[0].lines)
     4
     """
-    (axis,) = _axes(axes, 1, (7.5, 4.5), [1])
+    (axis,) = prepare_axes(axes, 1, (7.5, 4.5), [1])
     for momentum, colour in ((False, COLOURS[0]), (True, COLOURS[1])):
         found = descent_history(X, y, alpha=alpha, steps=steps, momentum=momentum)
         name = "with momentum" if momentum else "plain"
@@ -205,7 +205,9 @@ def _labels(names: Sequence[str] | None, count: int) -> list[str]:
     return [str(name) for name in names]
 
 
-def _axes(axes: Any, count: int, size: tuple[float, float], heights: Sequence[int]) -> list[Any]:
+def prepare_axes(
+    axes: Any, count: int, size: tuple[float, float], heights: Sequence[int]
+) -> list[Any]:
     """The axes given, or those of a new figure."""
     if axes is None:
         pyplot = optional("matplotlib.pyplot", "plot")

@@ -5,16 +5,20 @@
 
 Plain (β = 0): η = 2/(m + L) where f is m-strongly convex, 1/L otherwise. Momentum (Nesterov 1983):
 η = 1/L and β = (√κ − 1)/(√κ + 1), or β_t = (t)/(t + 3) where m = 0. The rates are in
-`solve.theory`. Shapes: w (d, t).
+`solve.theory`; steps found without L, proximal steps and heavy balls in `solve.proximal`.
+Shapes: w (d, t).
 """
 
 from abc import abstractmethod
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-__all__ = ["Descent", "DescentState", "Quadratic", "Smooth"]
+from wonderland.core.errors import InputError
+
+__all__ = ["Composite", "Descent", "DescentState", "Quadratic", "Smooth", "refuse_kinks"]
 
 
 class Smooth(eqx.Module):
@@ -30,6 +34,32 @@ class Smooth(eqx.Module):
     @abstractmethod
     def certificate(self, gradient: jax.Array) -> jax.Array:
         """The scalar that `tol` bounds, from the gradient."""
+
+
+class Composite(Smooth):
+    """f + ρ with f smooth and ρ known by its proximal step; `gradient` is that of f.
+
+    Attributes:
+        smooth: Whether ρ is zero, so that methods without a proximal step apply.
+    """
+
+    smooth: eqx.AbstractVar[bool]
+
+    @abstractmethod
+    def value(self, w: jax.Array) -> jax.Array:
+        """f(w), the smooth part."""
+
+    @abstractmethod
+    def total(self, w: jax.Array) -> jax.Array:
+        """f(w) + ρ(w)."""
+
+    @abstractmethod
+    def prox(self, w: jax.Array, step: jax.Array) -> jax.Array:
+        """argmin_v ρ(v) + ‖v − w‖² / (2·step)."""
+
+    @abstractmethod
+    def residual(self, w: jax.Array, gradient: jax.Array) -> jax.Array:
+        """The element of ∇f(w) + ∂ρ(w) nearest to zero, from the gradient of f."""
 
 
 class Quadratic(Smooth):
@@ -52,6 +82,11 @@ class Quadratic(Smooth):
     norms: jax.Array
     lipschitz: jax.Array
     strong_convexity: jax.Array
+
+    def value(self, w: jax.Array) -> jax.Array:
+        """f(w), without the constant part of the squares."""
+        curved = self.gram @ w + w * self.alpha[None, :]
+        return (0.5 * jnp.sum(w * curved) - jnp.sum(self.cross * w)) / self.mass
 
     def gradient(self, w: jax.Array) -> jax.Array:
         """∇f(w) = (Gw + wα − H)/mass."""
@@ -85,12 +120,15 @@ class Descent(eqx.Module):
 
     Attributes:
         momentum: Whether to use Nesterov's momentum.
+        cautious: Whether the step stays 1/L also where 2/(m + L) is allowed.
     """
 
     momentum: bool = eqx.field(static=True, default=True)
+    cautious: bool = eqx.field(static=True, default=False)
 
     def init(self, objective: Smooth, w: jax.Array) -> DescentState:
         """The state before the first step."""
+        refuse_kinks(self, objective)
         start = objective.certificate(objective.gradient(w))
         return DescentState(w, w, jnp.zeros((), int), start, jnp.full((), jnp.inf, w.dtype))
 
@@ -107,10 +145,20 @@ class Descent(eqx.Module):
         L, m = objective.lipschitz, objective.strong_convexity
         # A flat objective (L = 0) is at its minimum everywhere: no step.
         short = jnp.where(L > 0, 1.0 / jnp.where(L > 0, L, 1.0), 0.0)
-        return short if self.momentum else jnp.where(m > 0, 2.0 / (m + L), short)
+        return short if self.momentum or self.cautious else jnp.where(m > 0, 2.0 / (m + L), short)
 
     def _beta(self, objective: Smooth, count: jax.Array) -> jax.Array:
         if not self.momentum:
             return jnp.zeros_like(objective.lipschitz)
         L, m = jnp.sqrt(objective.lipschitz), jnp.sqrt(jnp.maximum(objective.strong_convexity, 0.0))
         return jnp.where(m > 0, (L - m) / (L + m), count / (count + 3.0))
+
+
+def refuse_kinks(solver: Any, objective: Any) -> None:
+    """A method that only follows gradients would forget a ρ that has none."""
+    if isinstance(objective, Composite) and not objective.smooth:
+        raise InputError(
+            f"{type(solver).__name__} on an objective with a penalty that is not smooth",
+            "a smooth objective",
+            "Use wl.solve.Proximal(), which takes proximal steps",
+        )

@@ -1,15 +1,18 @@
 """What the theorems promise for gradient descent, as functions.
 
-For f convex and L-smooth (and m-strongly convex where m > 0), D = ‖w₀ − w*‖, gradient descent gives
+For f convex and L-smooth (and m-strongly convex where m > 0), D = ‖w₀ − w*‖, a fixed step t gives
 
-    fixed step 1/L              f(w_k) − f* ≤ L·D² / (2k)                            (thm 8.5)
-    step 2/(m + L)              ‖w_k − w*‖ ≤ q^k·D,  q = (κ − 1)/(κ + 1)              (thm 8.7)
-    not convex, step 1/L        min_i ‖∇f(w_i)‖ ≤ √(2L(f(w₀) − f*)/(k + 1))           (thm 8.8)
+    t ≤ 1/L                     f(w_k) − f* ≤ D² / (2tk)                             (thm 8.5)
+    t ≤ 2/(m + L)               f(w_k) − f* ≤ (L/2) γ^k D²,  γ = 1 − 2tmL/(m + L)    (thm 8.7)
+    not convex, t ≤ 1/L         min_i ‖∇f(w_i)‖ ≤ √(2(f(w₀) − f*)/(t(k + 1)))        (thm 8.8)
     Nesterov momentum           f(w_k) − f* ≤ 2L·D² / (k + 1)²
     the same, m > 0             f(w_k) − f* ≤ L·D²·(1 − √(m/L))^k
 
-with κ = L/m. Since ‖∇f‖² ≤ 2L(f − f*), each bounds the number of steps until ‖∇f‖ ≤ ε. Reference:
-Nesterov, Introductory Lectures on Convex Optimization (2004), §2.1–2.2.
+At t = 2/(m + L) the distance to the optimum shrinks by q = (κ − 1)/(κ + 1) in each step, γ = q²,
+with κ = L/m. Since ‖∇f‖² ≤ 2L(f − f*), each bounds the number of steps until ‖∇f‖ ≤ ε. The proximal
+methods keep the convex bounds (Beck and Teboulle, 2009); with backtracking by halves L counts
+double. The perceptron makes at most (C/γ)² mistakes on samples of norm ≤ C with margin γ.
+Reference: Nesterov, Introductory Lectures on Convex Optimization (2004), §2.1–2.2.
 """
 
 import math
@@ -19,24 +22,57 @@ __all__ = [
     "iteration_bound",
     "momentum_bound",
     "non_convex_bound",
+    "perceptron_bound",
     "strongly_convex_bound",
 ]
 
 
-def convex_bound(k: int, lipschitz: float, distance: float) -> float:
-    """f(w_k) − f* for step 1/L on a convex function: L·D²/(2k)."""
-    return lipschitz * distance**2 / (2 * max(k, 1))
+def convex_bound(k: int, lipschitz: float, distance: float, *, step: float | None = None) -> float:
+    """f(w_k) − f* on a convex function: D²/(2tk), by default for the step t = 1/L.
+
+    >>> convex_bound(10, 2.0, 1.0), convex_bound(10, 2.0, 1.0, step=0.25)
+    (0.1, 0.2)
+    """
+    reach = lipschitz * distance**2 if step is None else distance**2 / step
+    return reach / (2 * max(k, 1))
 
 
-def strongly_convex_bound(k: int, lipschitz: float, convexity: float, distance: float) -> float:
-    """f(w_k) − f* for step 2/(m + L): (L/2)·q^{2k}·D²."""
+def strongly_convex_bound(
+    k: int, lipschitz: float, convexity: float, distance: float, *, step: float | None = None
+) -> float:
+    """f(w_k) − f*: (L/2)·γ^k·D², by default for the step t = 2/(m + L), where γ = q².
+
+    >>> strongly_convex_bound(1, 3.0, 1.0, 2.0)
+    1.5
+    """
     kappa = lipschitz / convexity
-    return 0.5 * lipschitz * ((kappa - 1) / (kappa + 1)) ** (2 * k) * distance**2
+    ratio = ((kappa - 1) / (kappa + 1)) ** 2
+    if step is not None:
+        ratio = max(0.0, 1 - 2 * step * convexity * lipschitz / (convexity + lipschitz))
+    return 0.5 * lipschitz * ratio**k * distance**2
 
 
-def non_convex_bound(k: int, lipschitz: float, gap: float) -> float:
-    """min_i ‖∇f(w_i)‖ for step 1/L on any smooth function: √(2L·gap/(k + 1))."""
-    return math.sqrt(2 * lipschitz * gap / (k + 1))
+def non_convex_bound(k: int, lipschitz: float, gap: float, *, step: float | None = None) -> float:
+    """min_i ‖∇f(w_i)‖ on any smooth function: √(2·gap/(t(k + 1))), by default for t = 1/L.
+
+    >>> non_convex_bound(3, 2.0, 1.0)
+    1.0
+    """
+    length = 1.0 / lipschitz if step is None else step
+    return math.sqrt(2 * gap / (length * (k + 1)))
+
+
+def perceptron_bound(radius: float, margin: float) -> float:
+    """Most mistakes of the perceptron: (C/γ)², infinite where nothing separates (γ ≤ 0).
+
+    Args:
+        radius: C, the largest ‖x_i‖, the intercept's 1 among the entries where there is one.
+        margin: γ = min y_i⟨w*, x_i⟩ of some separating w* with ‖w*‖ = 1; the widest is the best.
+
+    >>> perceptron_bound(2.0, 0.5)
+    16.0
+    """
+    return (radius / margin) ** 2 if margin > 0 else math.inf
 
 
 def momentum_bound(k: int, lipschitz: float, convexity: float, distance: float) -> float:
