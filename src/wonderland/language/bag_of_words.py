@@ -8,6 +8,7 @@ TfidfVectorizer, whose parameters these are. Shapes: n texts → (n, d), CSR.
 """
 
 import re
+from array import array
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from itertools import chain
@@ -23,6 +24,7 @@ from wonderland.shell.text import COUNTS, TextTransformer
 
 __all__ = ["BagOfWords"]
 
+WORD = r"(?u)\b\w\w+\b"
 Words = Callable[[str], list[str]]
 
 
@@ -62,7 +64,7 @@ class BagOfWords(TextTransformer):
         self,
         *,
         lowercase: bool = True,
-        token_pattern: str = r"(?u)\b\w\w+\b",
+        token_pattern: str = WORD,
         ngram_range: tuple[int, int] = (1, 1),
         stop_words: Any = None,
         min_df: float = 1,
@@ -115,6 +117,9 @@ class BagOfWords(TextTransformer):
     def _words(self) -> Words:
         """The function from one text to its words."""
         pattern = _compiled(self.token_pattern)
+        if self.token_pattern == WORD:
+            # A run of letters is taken whole or not at all: looking for its ends changes nothing.
+            pattern = re.compile(r"\w\w+")
         find, low, (first, last) = pattern.findall, bool(self.lowercase), self.ngram_range
         if self.stop_words is None and (first, last) == (1, 1):
             return (lambda text: find(text.lower())) if low else find
@@ -259,8 +264,11 @@ def _counted(
     else:
         known = _Known(vocabulary)
     column = known.__getitem__
-    rows = [np.array([*map(column, words(text))], dtype=np.int64) for text in texts]
-    columns, ends = np.concatenate(rows), np.cumsum([0, *map(len, rows)])
+    found, marks = array("q"), [0]
+    for text in texts:
+        found.extend(map(column, words(text)))
+        marks.append(len(found))
+    columns, ends = np.frombuffer(found, np.int64), np.array(marks)
     if vocabulary is not None:
         inside = columns >= 0
         ends = np.concatenate([[0], np.cumsum(inside)])[ends]
