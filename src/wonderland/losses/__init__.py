@@ -15,6 +15,7 @@ from wonderland.losses.regression import (
     Squared,
     SquaredEpsilonInsensitive,
 )
+from wonderland.losses.roots import entropy_term, newton_within
 from wonderland.losses.softmax import (
     log_softmax,
     logsumexp,
@@ -47,9 +48,11 @@ __all__ = [
     "Tilted",
     "ZeroOne",
     "calibrated",
+    "entropy_term",
     "excess_risk",
     "log_softmax",
     "logsumexp",
+    "newton_within",
     "one_hot",
     "resolve",
     "sigmoid",
