@@ -2,7 +2,7 @@
 
     topics    linear  svm  trust  neural  language  generate  unsupervised     cli  report  testing
     machines  shell  solve  train  autodiff
-    parts     losses  penalties  kernels  nn  bases
+    parts     losses  penalties  kernels  nn  bases  datasets
     core
 
 Imports go downward only; topics do not import one another.
@@ -26,7 +26,7 @@ FLOOR = {
     for floor, rooms in enumerate(
         [
             "core",
-            "losses penalties kernels nn bases",
+            "losses penalties kernels nn bases datasets",
             "shell solve train autodiff",
             "linear svm trust neural language generate unsupervised",
             "report cli testing",

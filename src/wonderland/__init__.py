@@ -39,7 +39,7 @@ _HOME = {
     "storable": "wonderland.core.store",
     "verify": "wonderland.report.verify",
 }
-_ROOMS = ("autodiff", "bases", "kernels", "losses", "penalties", "report", "solve", "testing")
+_ROOMS = ("autodiff", "bases", "datasets", "kernels", "losses", "penalties", "report", "solve", "testing")
 
 __all__ = [*_HOME, *_ROOMS, "__version__"]
 
@@ -62,6 +62,7 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from wonderland import autodiff as autodiff
     from wonderland import bases as bases
+    from wonderland import datasets as datasets
     from wonderland import kernels as kernels
     from wonderland import losses as losses
     from wonderland import penalties as penalties
