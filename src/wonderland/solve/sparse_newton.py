@@ -31,7 +31,7 @@ from wonderland.solve.sparse_newton_dual import (
     Certificate,
     Penalised,
     certify,
-    dual_value,
+    dual_estimate,
     primal_value,
 )
 from wonderland.solve.sparse_newton_hessian import KeptHessian
@@ -43,6 +43,7 @@ __all__ = ["SparseFit", "SparseNewton", "solve_l1"]
 
 GAIN = 0.7  # a kept Hessian must shrink the gap to this part at least
 BLIND = 1e-12  # of the objective: decreases below cannot be told from rounding
+EXACT = 20  # steps after which scores are computed anew
 PATIENCE = 3  # such steps without a smaller gap before the loop gives up
 ARMIJO = 1e-4  # part of the promised decrease that a step must keep
 SHORTEST = 1e-10  # step at which the search gives up
@@ -146,6 +147,8 @@ class SparseNewton:
         self.table.stock(np.flatnonzero(~penalised))
         self.last_check: tuple[float, Certificate] | None = None
         self.blind = False
+        self._steps = 0
+        self._known: tuple[Rows, np.ndarray] | None = None
         self.W: np.ndarray
         self.Z: np.ndarray
         self.rows: Rows
@@ -208,11 +211,17 @@ class SparseNewton:
 
     def _gradient(self, C: float) -> tuple[np.ndarray, float]:
         """∇ of the smooth part over the stock (k, p), and an estimate of the gap there."""
-        pulled = C * self.table.pull_stocked(self.weight[:, None] * self.rows.slope)
+        pulled = C * self._pulled()
         free = self.l1 + self.l2 == 0
         lost = np.abs(pulled[:, free]).sum() * (1.0 + np.abs(self.W[:, free]).max(initial=0.0))
-        bound = dual_value(self._problem(C), self.rows.slope, pulled)
+        bound = dual_estimate(self._problem(C), self.rows, self.Z, pulled)
         return pulled + self.l2 * self.W, self._value(C) - bound + float(lost)
+
+    def _pulled(self) -> np.ndarray:
+        """Σ ω u xᵀ over the stock; after a check it is known over all columns."""
+        if self._known is not None and self._known[0] is self.rows:
+            return self._known[1]
+        return self.table.pull_stocked(self.weight[:, None] * self.rows.slope)
 
     def _step(self, C: float, gradient: np.ndarray, *, stale: bool) -> bool:
         """One proximal Newton step; False when not even a new Hessian finds a lower point."""
@@ -279,7 +288,7 @@ class SparseNewton:
             rows = self.loss.at(Z)
             bound = value + ARMIJO * t * promised
             if self.blind or primal_value(self._problem(C), W, rows.value) <= bound:
-                self.W, self.Z, self.rows = W, Z, rows
+                self.W, self.Z, self.rows, self._steps = W, Z, rows, self._steps + 1
                 return True
             t *= 0.5
         return False
@@ -290,6 +299,7 @@ class SparseNewton:
         self.table.stock(columns)
         self.W, self.Z = W, self.table.scores(columns, W[:, columns])
         self.rows = self.loss.at(self.Z)
+        self._steps = 0
 
     def _foresee(self, C: float) -> None:
         """Stock what the strong rule expects at this C: |v_j(C')|·C ≥ (2 − C/C')·λ₁."""
@@ -305,9 +315,11 @@ class SparseNewton:
         return len(self.table.stocked) > before
 
     def _check(self, C: float) -> Certificate:
-        self._move_to(self.W)  # scores free of what many steps have rounded
-        check = certify(self._problem(C), self.table, self.W, self.rows)
+        if self._steps > EXACT:
+            self._move_to(self.W)  # scores free of what many steps have rounded
+        check, pulled = certify(self._problem(C), self.table, self.W, self.rows)
         check = check._replace(steepness=check.steepness / C)
+        self._known = (self.rows, pulled / C)
         self.last_check = (C, check)
         return check
 
