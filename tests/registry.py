@@ -165,6 +165,13 @@ class Labels(Part):
 
 LOGISTIC = ("solver", "gradient_norm", "primal", "iterations", "separable", "log_likelihood")
 
+MARGIN = (
+    *("solver", "primal", "dual", "duality_gap", "kkt_violation", "iterations"),
+    *("support_vectors", "margin", "separable"),
+)
+
+ONLINE = ("solver", "separable", "mistakes", "margin", "radius", "cycle")
+
 # One line for each classifier and variant; each owner adds their own.
 CLASSIFIERS = [
     Labels("logistic", wl.LogisticRegression, claims=(*LOGISTIC, "dual", "duality_gap")),
@@ -185,5 +192,34 @@ CLASSIFIERS = [
         lambda: wl.LogisticRegression(l1_ratio=0.4, tol=1e-12, max_iter=1000),
         exact=False,
         claims=LOGISTIC,
+    ),
+    Labels("linear svc", wl.LinearSVC, exact=False, claims=(*MARGIN, "gradient_norm")),
+    Labels("linear svc, hinge", lambda: wl.LinearSVC(loss="hinge"), exact=False, claims=MARGIN),
+    Labels(
+        "linear svc, no intercept",
+        lambda: wl.LinearSVC(fit_intercept=False, C=0.3, class_weight="balanced"),
+        exact=False,
+        claims=MARGIN,
+    ),
+    Labels(
+        "linear svc, sparse penalty",
+        lambda: wl.LinearSVC(penalty="l1", tol=1e-12),
+        exact=False,
+        claims=("solver", "primal", "dual", "duality_gap", "gradient_norm", "iterations"),
+    ),
+    Labels("perceptron", wl.Perceptron, repeats=False, ordered=False, claims=ONLINE),
+    Labels(
+        "perceptron, pairs",
+        lambda: wl.Perceptron(multi_class="ovo", variant="averaged", penalty="l2"),
+        repeats=False,
+        ordered=False,
+        claims=ONLINE,
+    ),
+    Labels(
+        "perceptron, voted",
+        lambda: wl.Perceptron(multi_class="ovo", variant="voted", shuffle=False),
+        repeats=False,
+        ordered=False,
+        claims=ONLINE,
     ),
 ]

@@ -26,6 +26,7 @@ from wonderland.core.status import Status
 from wonderland.linear.model import LinearModel
 from wonderland.linear.perceptron_epochs import Ended, Halting, run_epochs
 from wonderland.linear.perceptron_evidence import Told, claims_of, judge
+from wonderland.linear.perceptron_model import Committee, PairVotes
 from wonderland.linear.perceptron_online import Rule
 from wonderland.shell.classifier import Classifier
 from wonderland.shell.inputs import Classes, read_classes
@@ -230,17 +231,13 @@ class Perceptron(Classifier):
         self, found: Ended, table: Classes, problems: Problems, before: float
     ) -> dict[str, Any]:
         coef, intercept = found.coef.astype(table.dtype), found.intercept.astype(table.dtype)
-        single = len(intercept) == 1
-        model = LinearModel(coef[0] if single else coef, intercept[0] if single else intercept)
         return {
             "coef_": coef,
             "intercept_": intercept,
-            "model_": model,
+            "model_": _model(found, coef, intercept, problems),
             "n_iter_": found.epochs,
             "t_": float(before + found.epochs * table.X.shape[0] + (before == 0)),
             "status_": found.status,
-            "_pairs": problems.pairs,
-            "_voters": found.voters,
         }
 
     def _halting(self, limit: int) -> Halting:
@@ -358,24 +355,17 @@ class Perceptron(Classifier):
         return found
 
     def _scores(self, X: Any) -> np.ndarray:
-        if self.variant == "voted" and self._voters is not None:
-            raw = self._voters.scores(X)
-        else:
-            raw = np.asarray(X @ self.coef_.T + self.intercept_)
-        if len(self.classes_) == 2:
-            return raw[:, 0]
-        return raw if not self._pairs else _votes(raw, self._pairs, len(self.classes_))
+        return np.asarray(self.model_.predict(X))
 
 
-def _votes(raw: np.ndarray, pairs: list[tuple[int, int]], classes: int) -> np.ndarray:
-    """Σ over the other classes of sgn⟨x, w_kl⟩ (n, k); ties go to the larger sum of scores."""
-    votes, sums = np.zeros((len(raw), classes)), np.zeros((len(raw), classes))
-    for j, (low, high) in enumerate(pairs):
-        sign = np.where(raw[:, j] > 0, 1.0, -1.0)
-        for c, s in ((high, 1.0), (low, -1.0)):
-            votes[:, c] += s * sign
-            sums[:, c] += s * raw[:, j]
-    return votes + sums / (3.0 * (np.abs(sums) + 1.0))
+def _model(found: Ended, coef: np.ndarray, intercept: np.ndarray, problems: Problems) -> Any:
+    """f(x): scores of the classes, (n,) for two."""
+    single = len(intercept) == 1
+    inner: Any = LinearModel(coef[0] if single else coef, intercept[0] if single else intercept)
+    if found.voters is not None:
+        shares = tuple(votes / votes.sum() for votes in found.voters.votes)
+        inner = Committee(found.voters.coef, shares, single)
+    return PairVotes(inner, problems.signs) if len(problems.pairs) > 1 else inner
 
 
 def _verdicts(told: Told) -> dict[str, Any]:

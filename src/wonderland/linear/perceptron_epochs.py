@@ -62,14 +62,6 @@ class Voters(NamedTuple):
     coef: tuple[Array, ...]
     votes: tuple[Array, ...]
 
-    def scores(self, X: Any) -> Array:
-        """Σ_m votes_m sgn(w_m·x + b_m), over all votes (n, K)."""
-        columns = []
-        for W, votes in zip(self.coef, self.votes, strict=True):
-            signs = np.where(np.asarray(X @ W[:, :-1].T) + W[:, -1] > 0, 1.0, -1.0)
-            columns.append(signs @ (votes / votes.sum()))
-        return np.stack(columns, axis=1)
-
 
 class Ended(NamedTuple):
     """How a run ended.
