@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.optimize as optimize
 import scipy.special as special
 from sklearn import metrics
 
@@ -29,6 +30,28 @@ def test_nothing_is_nan_at_large_logits(part):
         assert np.isfinite(came).all() or not np.isfinite(loss.smoothness), name
     for step in (1e-3, 1e3):
         assert np.isfinite(loss.prox(z, y, step)).all()
+
+
+@pytest.mark.parametrize("part", LOSSES, ids=lambda part: part.name)
+def test_single_precision_stays_single(part):
+    """Also with y in whole numbers, and under JAX's default of 32 bits."""
+    loss = part.make()
+    y = np.array([0, 1]) if loss.targets in ("bits", "classes") else np.array([-1, 1])
+    z = np.ones((2, 3) if loss.targets == "classes" else 2, np.float32)
+    step, slope = np.float32(0.5), np.zeros_like(z)
+    for array in (np.asarray, jnp.asarray):
+        for name in ("value", "derivative", "curvature"):
+            assert getattr(loss, name)(array(z), array(y)).dtype == np.float32, name
+        assert loss.prox(array(z), array(y), step).dtype == np.float32
+        assert loss.conjugate(array(slope), array(y)).dtype == np.float32
+        assert loss.dual(array(slope), array(y)).dtype == np.float32
+
+
+def test_one_number_goes_with_many():
+    z = np.array([0.5, -1.0])
+    np.testing.assert_array_equal(losses.Hinge().value(z, 1), losses.Hinge().value(z, np.ones(2)))
+    assert losses.Hinge().value(0.5, 1) == 0.5
+    assert losses.Squared().prox(3.0, 1.0, 1.0) == 2.0
 
 
 def _everything(loss, z, y, step):
@@ -177,6 +200,17 @@ def test_tilting_interpolates(rng):
     np.testing.assert_allclose(losses.Tilted(0.0).phi(v), np.logaddexp(0, -v), rtol=1e-12)
     np.testing.assert_allclose(losses.Tilted(-1.0).phi(v), special.expit(-v), rtol=1e-12)
     np.testing.assert_allclose(losses.Tilted(1e-9).phi(v), np.logaddexp(0, -v), rtol=1e-6)
+
+
+def test_long_proximal_steps():
+    """Newton alone goes round in circles between the ends of the bracket here."""
+    loss = losses.Logistic()
+    for point in (-30.0, -20.0, -8.0, 0.0, 5.0):
+        for step in (1e-3, 30.0, 1e3, 1e6):
+            found = optimize.brentq(
+                lambda v, p, t: v - p - t * special.expit(-v), point, point + step, (point, step)
+            )
+            np.testing.assert_allclose(loss.prox(point, 1, step), found, rtol=1e-9, atol=1e-9)
 
 
 def test_roots():

@@ -7,6 +7,7 @@ the worst samples and for t < 0 forgives them. Reference: Li, Beirami, Sanjabi a
 Empirical Risk Minimization (2021).
 """
 
+from math import log, sqrt
 from typing import Any
 
 import equinox as eqx
@@ -188,7 +189,7 @@ class Tilted(MarginLoss):
             return u + (self.t - 1) * softplus(u) - goal, 1 + (self.t - 1) * sigmoid(u)
 
         # u − (1 − t) softplus(u) lies between min(u, tu) − (1 − t) log 2 and u.
-        above = goal + (1 - self.t) * np.log(2.0)
+        above = goal + (1 - self.t) * log(2.0)
         u = newton_within(excess, goal, xp.maximum(above, above / self.t), goal)
         return xp.where(slope < 0, a * u - self.phi(-u), 0.0)
 
@@ -204,7 +205,7 @@ class Tilted(MarginLoss):
             # own step reaches as far.
             return _rising_prox(self, point, step, Exponential().phi_prox(point, step), point)
         left, right = self._convex_pieces(point, step)
-        steepest = -self.phi_slope(xp.asarray(np.log(-self.t), point.dtype))
+        steepest = -self.phi_slope(xp.asarray(log(-self.t), point.dtype))
         end = point + step * steepest
         low = _rising_prox(self, xp.minimum(point, left), step, left, point)
         high = _rising_prox(self, xp.maximum(point, right), step, xp.maximum(end, right), point)
@@ -217,9 +218,9 @@ class Tilted(MarginLoss):
     def _convex_pieces(self, point: Any, step: Any) -> tuple[Any, Any]:
         """(v₁, v₂): φ + square bends upwards before v₁ and after v₂; equal where everywhere."""
         xp = namespace(point, step)
-        middle = -np.log(self._spots()[1]) + 0.0 * point  # where φ'' is least
-        crest = np.log(-self.t) + 0.0 * point  # where φ'' turns positive
-        size = xp.log(1.0 + step * abs(self.t)) / abs(self.t)
+        middle = -log(self._spots()[1]) + 0.0 * point  # where φ'' is least
+        crest = log(-self.t) + 0.0 * point  # where φ'' turns positive
+        size = xp.log1p(xp.asarray(step, point.dtype) * abs(self.t)) / abs(self.t)
         far = middle - size - 10.0 / abs(self.t) - 10.0  # where step·|φ''| < 1
 
         def bends(v: Any) -> tuple[Any, Any]:
@@ -234,7 +235,7 @@ class Tilted(MarginLoss):
         """Where φ'' is extreme for t ≤ 0, in u = e^{−v}."""
         t = self.t
         half = (1 - 3 * t) / 2
-        far = half + np.sqrt(half**2 - t**2)
+        far = half + sqrt(half**2 - t**2)
         return 1 / far, far / t**2
 
 

@@ -96,6 +96,7 @@ class Loss(eqx.Module):
 class MarginLoss(Loss):
     """ℓ(z, y) = φ(yz) for y ∈ {−1, +1}: only the margin v = yz counts.
 
+    That y is a sign is not checked at every call; the doors of estimators see to it.
     Then dℓ/dz = y φ'(yz) and ℓ*(u, y) = φ*(uy). Here w = C Σ a_i y_i x_i and dual = −φ*(−a), so
     that the hinge gives the box 0 ≤ a ≤ 1 and the sum of a of the textbook.
     """
@@ -254,7 +255,7 @@ def agree(prediction: Any, target: Any) -> tuple[Any, Any]:
     """
     xp = namespace(prediction, target)
     z = floating(prediction, xp)
-    y = xp.asarray(target).astype(z.dtype)
+    y = xp.asarray(target, dtype=z.dtype)
     if z.shape != y.shape and z.ndim and y.ndim:
         raise InputError(
             f"The prediction has shape {z.shape}, the target {y.shape}",

@@ -34,7 +34,7 @@ class ZeroOne(MarginLoss):
 
     def phi(self, margin: Any) -> Any:
         """1[v ≤ 0]."""
-        return 1.0 * (margin <= 0)
+        return (margin <= 0).astype(margin.dtype)
 
     def phi_slope(self, margin: Any) -> Any:
         """0, also at the jump."""
@@ -119,7 +119,7 @@ class Perceptron(MarginLoss):
 
     def phi_slope(self, margin: Any) -> Any:
         """−1 where v ≤ 0."""
-        return -1.0 * (margin <= 0)
+        return -(margin <= 0).astype(margin.dtype)
 
     def phi_curvature(self, margin: Any) -> Any:
         """0."""
@@ -162,7 +162,7 @@ class Hinge(MarginLoss):
 
     def phi_slope(self, margin: Any) -> Any:
         """−1 where v ≤ 1."""
-        return -1.0 * (margin <= 1)
+        return -(margin <= 1).astype(margin.dtype)
 
     def phi_curvature(self, margin: Any) -> Any:
         """0."""
@@ -207,7 +207,7 @@ class SquaredHinge(MarginLoss):
 
     def phi_curvature(self, margin: Any) -> Any:
         """2 where v ≤ 1."""
-        return 2.0 * (margin <= 1)
+        return 2.0 * (margin <= 1).astype(margin.dtype)
 
     def phi_conjugate(self, slope: Any) -> Any:
         """s + s²/4 on s ≤ 0."""

@@ -149,7 +149,7 @@ class Huber(ResidualLoss):
 
     def phi_curvature(self, residual: Any) -> Any:
         """1 where |r| ≤ δ."""
-        return 1.0 * (namespace(residual).abs(residual) <= self.delta)
+        return (namespace(residual).abs(residual) <= self.delta).astype(residual.dtype)
 
     def phi_conjugate(self, slope: Any) -> Any:
         """½s² on [−δ, δ]."""
@@ -241,7 +241,8 @@ class SquaredEpsilonInsensitive(ResidualLoss):
 
     def phi_curvature(self, residual: Any) -> Any:
         """2 where |r| ≥ ε."""
-        return 2.0 * (namespace(residual).abs(residual) >= self.epsilon)
+        outside = namespace(residual).abs(residual) >= self.epsilon
+        return 2.0 * outside.astype(residual.dtype)
 
     def phi_conjugate(self, slope: Any) -> Any:
         """ε|s| + s²/4."""
@@ -286,7 +287,8 @@ class Quantile(ResidualLoss):
 
     def phi_slope(self, residual: Any) -> Any:
         """−τ below, 1 − τ above, 0 at 0."""
-        return (1.0 - self.level) * (residual > 0) - self.level * (residual < 0)
+        above, below = ((way > 0).astype(residual.dtype) for way in (residual, -residual))
+        return (1.0 - self.level) * above - self.level * below
 
     def phi_curvature(self, residual: Any) -> Any:
         """0."""
@@ -341,10 +343,15 @@ class GaussianNLL(ResidualLoss):
         """1/σ² of the largest σ²."""
         return 1.0 / namespace(self.variance).max(self.variance)
 
+    def _noise(self) -> Any:
+        """½ log 2πσ²; of a Python number one of those, which keeps float32 what it is."""
+        if isinstance(self.variance, int | float):
+            return 0.5 * log(2 * pi * self.variance)
+        return 0.5 * namespace(self.variance).log(2 * pi * self.variance)
+
     def phi(self, residual: Any) -> Any:
         """½ log 2πσ² + r²/2σ²."""
-        noise = 0.5 * (log(2 * pi) + namespace(self.variance).log(self.variance))
-        return noise + 0.5 * residual**2 / self.variance
+        return self._noise() + 0.5 * residual**2 / self.variance
 
     def phi_slope(self, residual: Any) -> Any:
         """r/σ²."""
@@ -356,8 +363,7 @@ class GaussianNLL(ResidualLoss):
 
     def phi_conjugate(self, slope: Any) -> Any:
         """½σ²s² − ½ log 2πσ²."""
-        noise = 0.5 * (log(2 * pi) + namespace(self.variance).log(self.variance))
-        return 0.5 * self.variance * slope**2 - noise
+        return 0.5 * self.variance * slope**2 - self._noise()
 
     def phi_domain(self) -> tuple[float, float]:
         """All s."""

@@ -1,6 +1,6 @@
 """Roots of increasing functions of one variable, elementwise: what proximal steps come down to.
 
-    newton_within    r with f(r) = 0 inside a bracket, Newton where it stays inside, else bisection
+    newton_within    r with f(r) = 0 inside a bracket, by Newton's steps or by halving
     wright_omega     ω with ω + log ω = x
     entropy_term     a log a, continued by 0 at a = 0
 
@@ -39,24 +39,28 @@ def newton_within(
     """
     xp = namespace(low, high, start)
 
-    def turn(bracket: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
-        low, high, x = bracket
+    def turn(now: tuple[Any, ...]) -> tuple[Any, ...]:
+        low, high, x, size, best, least = now
         value, slope = function(x)
+        nearer = xp.abs(value) < least
+        best, least = xp.where(nearer, x, best), xp.where(nearer, xp.abs(value), least)
         low, high = xp.where(value <= 0, x, low), xp.where(value >= 0, x, high)
-        step = x - value / xp.where(slope > 0, slope, 1.0)
-        inside = (slope > 0) & (step >= low) & (step <= high)
-        return low, high, xp.where(inside, step, 0.5 * (low + high))
+        step = value / xp.where(slope > 0, slope, 1.0)
+        # A Newton step that is no shorter than half the last one may be going round in circles.
+        good = (slope > 0) & (x - step >= low) & (x - step <= high) & (xp.abs(step) <= 0.5 * size)
+        after = xp.where(good, x - step, 0.5 * (low + high))
+        return low, high, after, xp.abs(after - x), best, least
 
     low, high, x = xp.broadcast_arrays(xp.asarray(low), xp.asarray(high), xp.asarray(start))
-    bracket = (low, high, x)
+    now = (low, high, x, 2 * (high - low), x, xp.full_like(x, xp.inf))
     if xp is jnp:
-        return jax.lax.fori_loop(0, TURNS, lambda _, now: turn(now), bracket)[2]
+        return jax.lax.fori_loop(0, TURNS, lambda _, now: turn(now), now)[4]
     with np.errstate(over="ignore", invalid="ignore"):  # an infinite f only means: bisect
         for _ in range(TURNS):
-            before, bracket = bracket[2], turn(bracket)
-            if np.array_equal(before, bracket[2]):
+            now = turn(now)
+            if not np.any(now[3] > np.finfo(x.dtype).eps * np.abs(now[2])):
                 break
-    return bracket[2][()]
+    return now[4][()]
 
 
 def wright_omega(x: Any) -> Any:

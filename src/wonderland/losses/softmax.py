@@ -33,7 +33,7 @@ def logsumexp(z: Any, axis: int = -1) -> Any:
     top = z.max(axis=axis, keepdims=True)
     # An infinite maximum is the answer itself; subtracting it would make NaN.
     below = xp.where(xp.isfinite(top), z - xp.where(xp.isfinite(top), top, 0.0), 0.0)
-    largest = (below == 0).sum(axis=axis, keepdims=True)
+    largest = (below == 0).sum(axis=axis, keepdims=True).astype(z.dtype)
     # log(c + Σ) = log c + log1p(Σ/c) keeps the digits of a sum that is small beside the maximum.
     others = xp.sum(xp.exp(below) * (below < 0), axis=axis, keepdims=True)
     summed = top + xp.where(xp.isfinite(top), xp.log1p(others / largest) + xp.log(largest), 0.0)
@@ -74,8 +74,9 @@ def softmax(z: Any, temperature: Any = 1.0, axis: int = -1) -> Any:
     xp = namespace(z, temperature)
     z = floating(z, xp)
     below = z - z.max(axis=axis, keepdims=True)
-    warm = xp.where(temperature > 0, temperature, 1.0)
-    weight = xp.where(temperature > 0, xp.exp(below / warm), 1.0 * (below == 0))
+    heat = xp.asarray(temperature, dtype=z.dtype)
+    warm = xp.where(heat > 0, heat, xp.ones_like(heat))
+    weight = xp.where(heat > 0, xp.exp(below / warm), (below == 0).astype(z.dtype))
     return weight / weight.sum(axis=axis, keepdims=True)
 
 

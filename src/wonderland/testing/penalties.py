@@ -48,7 +48,7 @@ def penalty_prox_splits_by_moreau(penalty: Penalty, w: np.ndarray, step: float) 
     """
     x = penalty.prox(w, step)
     # Rounding may push u over the edge of the domain, behind which ρ* is infinite.
-    u = (w - x) / step * (1.0 - 1e-12)
+    u = (w - x) / step * (1.0 - 1e-12 * (1.0 + np.max(np.abs(w)) / step))
     gap = penalty.value(x) + penalty.conjugate(u) - np.sum(u * x)
     size = 1.0 + abs(np.sum(u * x)) + np.max(np.abs(w)) / step
     if not abs(gap) <= 1e-9 * size:
@@ -91,8 +91,9 @@ def penalty_bends_as_stated(penalty: Penalty, a: np.ndarray, b: np.ndarray) -> N
     """
     m, L = float(penalty.strong_convexity), float(penalty.smoothness)
     a, b = penalty.prox(np.where(a == 0, 1.0, a), 1e-12), penalty.prox(b, 1e-12)
+    size = 1.0 + float(np.sum(a**2))  # of nearer points only rounding would be compared
     halves = [0.5 * a, *(a - 0.5 * a * e.reshape(a.shape) for e in np.eye(a.size))]
-    bends = [_bend(penalty, a, v) for v in (b, *halves) if np.any(v != a)]
+    bends = [_bend(penalty, a, v) for v in (b, *halves) if np.sum((v - a) ** 2) > 1e-6 * size]
     if min(bends) < m - 1e-6 * (1.0 + m):
         raise AssertionError(f"strong_convexity is {m:.6g}, a bend of {min(bends):.6g} was found")
     if max(bends) > L * (1.0 + 1e-6) + 1e-6:
