@@ -230,3 +230,21 @@ def test_null_vectors_and_the_simplex_in_fractions():
 def test_shapes_that_do_not_fit():
     with pytest.raises(wl.InputError, match="one sign for each row"):
         separate(XOR, [1, -1])
+
+
+def test_equal_samples_of_both_classes_settle_wide_tables(rng):
+    X = sp.random(400, 3000, density=0.01, format="csr", rng=rng)
+    signs = np.where(np.arange(400) % 2 == 0, -1.0, 1.0)
+    assert separate(X, signs, rounds=0).separable
+    X = sp.vstack([X, X[[4]]]).tocsr()
+    found = separate(X, np.append(signs, 1.0), rounds=0)
+    assert not found.separable
+    assert found.proof
+    assert set(np.flatnonzero(found.weights)) == {4, 400}
+    assert found.residual == 0
+
+
+def test_without_rounds_a_hard_table_stays_open():
+    found = separate(XOR, [-1, 1, 1, -1], rounds=0)
+    assert not found.separable
+    assert not found.proof

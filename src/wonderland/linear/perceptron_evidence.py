@@ -37,7 +37,7 @@ class Told(NamedTuple):
 def judge(
     table: Classes, signs: np.ndarray, found: Ended, *, intercept: bool
 ) -> list[Separation | None]:
-    """Whether each problem is separable: exactly where that is cheap, else by the plane found.
+    """Whether each problem is separable: exactly where that is cheap, else where it is easy.
 
     Args:
         table: The data.
@@ -55,17 +55,15 @@ def judge(
         X = table.X if kept.all() else table.X[kept]
         plane = found.last[0][j], float(found.last[1][j])
         clear = found.wrong[j] == 0 and found.mistakes[j] > 0
-        if cheap or clear:
-            verdict = separate(
-                X,
-                sign[kept],
-                fit_intercept=intercept,
-                widest=cheap,
-                plane=plane if clear else None,
-            )
-            verdicts.append(verdict if cheap or verdict.separable else None)
-        else:
-            verdicts.append(None)
+        verdict = separate(
+            X,
+            sign[kept],
+            fit_intercept=intercept,
+            widest=cheap,
+            plane=plane if clear else None,
+            **({} if cheap else {"rounds": 0}),
+        )
+        verdicts.append(verdict if verdict.proof else None)
     return verdicts
 
 

@@ -93,6 +93,7 @@ def separate(
     fit_intercept: bool = True,
     widest: bool = True,
     plane: tuple[Any, float] | None = None,
+    rounds: int = ROUNDS,
 ) -> Separation:
     """Decide whether a plane separates the samples by their signs.
 
@@ -103,6 +104,8 @@ def separate(
         widest: Whether to go on: to the widest margin once some plane was found, to whether the
             hulls only touch once they were found to meet.
         plane: (w, b) to try first, such as a classifier that makes no mistake.
+        rounds: Most working sets; 0 only tries a first plane and looks for equal samples of both
+            classes, which answers many wide tables at once and leaves others open (no `proof`).
 
     >>> corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> separate(corners, [-1, 1, 1, 1]).separable
@@ -120,7 +123,11 @@ def separate(
             "Pass X and y of the same samples",
         )
     rows = Rows.of(X, signs, intercept=fit_intercept)
-    verdict = _one_class(rows) if fit_intercept and np.all(signs == signs[0]) else _decide(rows, plane)
+    verdict = (
+        _one_class(rows)
+        if fit_intercept and np.all(signs == signs[0])
+        else _decide(rows, plane, rounds)
+    )
     if not widest:
         return verdict
     return (
@@ -164,15 +171,16 @@ def _one_class(rows: Rows) -> Separation:
     )
 
 
-def _decide(rows: Rows, plane: tuple[Any, float] | None) -> Separation:
+def _decide(rows: Rows, plane: tuple[Any, float] | None, rounds: int) -> Separation:
     """Rounds of: solve for the working set, try both proofs, let in the rows that were wrong."""
     coef, intercept = _guess(rows) if plane is None else (double(plane[0]), float(plane[1]))
     scores = rows.scores(coef, intercept)
     if surely_positive(rows, coef, intercept, scores):
         return _separated(rows, coef, intercept, scores)
-    count = _batch(rows)
-    index = _seeds(rows, scores, count)
-    for _ in range(ROUNDS):
+    if (twins := _twins(rows)) is not None:
+        return _met(rows, twins, np.array([0.5, 0.5]), "equal samples of both classes")
+    index = _seeds(rows, scores, _batch(rows))
+    for _ in range(rounds):
         frame = _fitted_frame(rows, index)
         Z = frame.into(rows, index)
         share, v = nearest(Z)
@@ -182,11 +190,24 @@ def _decide(rows: Rows, plane: tuple[Any, float] | None) -> Separation:
         scores = rows.scores(coef, intercept)
         if surely_positive(rows, coef, intercept, scores):
             return _separated(rows, coef, intercept, scores)
-        entering = outside(scores, index, 0.5, count)
+        entering = outside(scores, index, 0.5, _batch(rows))
         if not len(entering):
             return _meeting(rows, index, Z, share)
         index = np.union1d(index, entering)
-    return _meeting(rows, index, Z, share)
+    return _verdict(rows)
+
+
+def _twins(rows: Rows) -> Array | None:
+    """Two equal samples of different classes, where there are any: neighbours by a random sum."""
+    sums = rows.X @ np.random.default_rng(0).normal(size=rows.X.shape[1])
+    order = np.lexsort((rows.signs, sums))
+    one, other = order[:-1], order[1:]
+    near = np.abs(sums[other] - sums[one]) <= FAINT * (rows.norms[one] + rows.norms[other])
+    apart = np.flatnonzero(near & (rows.signs[one] != rows.signs[other]))[:MOST]
+    for i, j in zip(one[apart], other[apart], strict=True):
+        if np.array_equal(rows.dense([i]), rows.dense([j])):
+            return np.array([i, j])
+    return None
 
 
 def _batch(rows: Rows) -> int:
