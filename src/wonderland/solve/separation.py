@@ -128,7 +128,7 @@ def separate(
         if fit_intercept and np.all(signs == signs[0])
         else _decide(rows, plane, rounds)
     )
-    if not widest:
+    if not widest or not verdict.proof:
         return verdict
     return (
         _widened(rows, verdict)
