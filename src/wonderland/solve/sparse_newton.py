@@ -48,6 +48,7 @@ PATIENCE = 3  # such steps without a smaller gap before the loop gives up
 ARMIJO = 1e-4  # part of the promised decrease that a step must keep
 SHORTEST = 1e-10  # step at which the search gives up
 FIRST = 64  # columns that may join an empty support
+TINY = 1e-300  # a gap of zero, to divide by
 NEVER = 1e300  # a λ₁ that keeps every coefficient at zero
 COARSE = 4.0  # ratio of the C values a cold start passes through
 LEAST_SHARE = 0.5  # of λ₁: columns with less are never expected to join
@@ -169,7 +170,7 @@ class SparseNewton:
     def least(self) -> float:
         """The C up to which all coefficients are zero (0 where λ₁ = 0): λ₁ / max_cj |v_cj|."""
         own, self.l1 = self.l1, np.where(self.l1 + self.l2 > 0, NEVER, 0.0)
-        self._descend_all(1.0, 1e-9, 50)
+        self._descend_all(1.0, 1e-9, (0, 50))
         self.l1 = own
         steepness = self._check(1.0).steepness[own > 0].max(initial=0.0)
         return float(own.max(initial=0.0) / steepness) if steepness > 0 else np.inf
@@ -181,9 +182,9 @@ class SparseNewton:
 
     def _solve(self, C: float, tol: float, max_iter: int) -> SparseFit:
         self._foresee(C)
-        count, inner = 0, 0.3 * tol
+        count, inner, least, vain, best = 0, 0.3 * tol, 0, 0, np.inf
         while True:
-            done, moved = self._descend_all(C, inner, max_iter - count)
+            done, moved = self._descend_all(C, inner, (least, max_iter - count))
             count += done
             check = self._check(C)
             if check.gap <= tol * abs(check.primal):
@@ -191,23 +192,29 @@ class SparseNewton:
             grown = self._admit(C, check.steepness)
             if count >= max_iter:
                 return self._fit(check, count, Status.ITERATIONS)
-            if not (moved or grown):
+            # The stock was solved as it seemed, and yet: step on regardless, while that helps.
+            vain = 0 if grown or check.gap < 0.5 * best else vain + 1
+            if not (moved or grown) or vain == PATIENCE:
                 return self._fit(check, count, Status.STALLED)
-            inner = inner if grown else 0.1 * inner
+            best = min(best, check.gap)
+            inner, least = (inner, 0) if grown else (0.1 * inner, 1)
 
-    def _descend_all(self, C: float, tol: float, max_iter: int) -> tuple[int, bool]:
-        """Steps over the stock until its gap is small; (steps, whether the last one moved)."""
+    def _descend_all(self, C: float, tol: float, limits: tuple[int, int]) -> tuple[int, bool]:
+        """At least and at most so many steps over the stock, until its gap is small.
+
+        Returns how many, and whether the last one moved.
+        """
         last, idle = np.inf, 0
-        for count in range(max_iter):
+        for count in range(limits[1]):
             gradient, gap = self._gradient(C)
             idle = idle + 1 if gap > 0.5 * last and self.blind else 0
             value = self._value(C)
-            if gap <= tol * value or idle == PATIENCE:
+            if (gap <= tol * value and count >= limits[0]) or idle == PATIENCE:
                 return count, idle < PATIENCE
             if not self._step(C, gradient, stale=self._tired(gap / last, gap, tol * value)):
                 return count, False
-            last = gap
-        return max_iter, True
+            last = max(gap, TINY)
+        return limits[1], True
 
     def _gradient(self, C: float) -> tuple[np.ndarray, float]:
         """∇ of the smooth part over the stock (k, p), and an estimate of the gap there."""
