@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from scipy.optimize import LinearConstraint, minimize
 
 from wonderland.core.status import Status
+from wonderland.solve.interior import solve_interior
 from wonderland.solve.interior_linear import Curvature, solve_newton
 from wonderland.solve.interior_problem import Intervals, balance, complementarity, losses, supports
 from wonderland.solve.interior_routes import solve_intervals
@@ -131,6 +132,33 @@ def test_rare_classes_are_in_the_sample(rng):
     assert primal - dual <= 1e-9 * primal
 
 
+@pytest.mark.parametrize(
+    "name", ["hinge", "hinge, no intercept", "hinge, nearly separable", "absolute", "tube"]
+)
+def test_the_interior_point_method_alone(name, rng):
+    problem = MADE[name](rng)
+    inside = solve_interior(problem, 1e-8)
+    answer = solve_intervals(problem, 1e-10, 2000)
+    assert inside.gap <= 1e-8
+    assert inside.steps <= 40
+    np.testing.assert_allclose(inside.point.w, answer.point.w, atol=1e-4)
+    assert (np.abs(inside.point.beta) <= problem.strength).all()
+
+
+def test_where_one_way_stalls_the_interior_point_takes_over(rng, monkeypatch):
+    problem = labelled(rng, 300, 8, 1.0)
+    best = solve_intervals(problem, 1e-10, 2000).certificate.primal
+    monkeypatch.setattr("wonderland.solve.interior_lagrangian.SHARPEN", 1.0)
+    monkeypatch.setattr("wonderland.solve.interior_lagrangian.PATIENCE", 0)
+    stalled = sift(problem, 1e-10, 2000)
+    assert stalled.gap == np.inf
+    answer = solve_intervals(problem, 1e-10, 2000)
+    assert "interior point" in answer.solver
+    monkeypatch.undo()
+    # Its point is good to its own tolerance, or better once the first way runs again.
+    assert answer.certificate.primal >= best * (1 - 1e-9)
+
+
 @pytest.mark.parametrize("squared", [False, True])
 @pytest.mark.parametrize("shape", [(400, 20), (60, 300)])
 def test_sparse_rows(shape, squared, rng):
@@ -151,10 +179,10 @@ def test_newton_steps_solve_the_system(shape, intercept, rng, monkeypatch):
     Z = np.hstack([A, ones])
     H = Z.T @ (D[:, None] * Z) + np.diag([1.0] * shape[1] + [0.0 if intercept else 1.0])
     expected = -np.linalg.solve(H, np.append(g, g_b))
-    found = solve_newton(Curvature(A, D, intercept), g, g_b, 1.0)
+    found = solve_newton(Curvature(A, np.arange(len(A)), D, intercept), g, g_b, 1.0)
     np.testing.assert_allclose(np.append(*found), expected, rtol=1e-8, atol=1e-10)
-    monkeypatch.setattr("wonderland.solve.interior_linear.DENSE", 0)
-    dw, db = solve_newton(Curvature(sp.csr_array(A), D, intercept), g, g_b, 1.0)
+    monkeypatch.setattr("wonderland.solve.interior_linear.SPARSE", 0)
+    dw, db = solve_newton(Curvature(sp.csr_array(A), np.arange(len(A)), D, intercept), g, g_b, 1.0)
     np.testing.assert_allclose(np.append(dw, db), expected, atol=1e-2)
 
 

@@ -37,7 +37,11 @@ def test_hinge_is_the_linear_svc_of_libsvm(C, rng):
     theirs = SVC(kernel="linear", C=C, tol=1e-8, max_iter=10**6).fit(X, y, weight)
     best = value(theirs, X, y, C=C, weight=weight)
     assert value(ours, X, y, C=C, weight=weight) <= best * (1 + 1e-10)
-    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-3, atol=1e-5)
+    if C <= 1:  # beyond, LIBSVM's own coefficients are a few 1e-4 away from its optimum
+        np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-3, atol=1e-5)
+    # ½‖w − w*‖² ≤ P(w) − D for every w, by strong convexity.
+    off = 0.5 * ((theirs.coef_ - ours.coef_) ** 2).sum()
+    assert off <= 2 * (best - ours.evidence_["dual"].value) + 1e-9 * best
     assert ours.decision_function(X).shape == theirs.decision_function(X).shape
 
 

@@ -33,7 +33,8 @@ def test_it_is_the_linear_svr_of_libsvm(C, epsilon, rng):
     theirs = SVR(kernel="linear", C=C, epsilon=epsilon, tol=1e-8, max_iter=10**6).fit(X, y, weight)
     told = {"C": C, "epsilon": epsilon, "weight": weight}
     assert value(ours, X, y, **told) <= value(theirs, X, y, **told) * (1 + 1e-10)
-    np.testing.assert_allclose(ours.coef_, theirs.coef_[0], atol=1e-4)
+    if C <= 1:  # beyond, LIBSVM's own coefficients are a few 1e-4 away from its optimum
+        np.testing.assert_allclose(ours.coef_, theirs.coef_[0], atol=1e-4)
 
 
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])

@@ -27,6 +27,7 @@ __all__ = ["Outer", "Plan", "Pull", "State", "solve_lagrangian", "start"]
 INNER = 60  # Newton steps per inner problem
 FLAT = 0.1  # |φ′(t)| ≤ FLAT·|φ′(0)| ends a line search
 STILL = 4e-16  # predictions that move by less, relatively, do not move
+FEW = 0.2  # share of rows whose change is cheaper than all rows
 PROBES = 30  # evaluations per line search
 SHARPEN = 5.0  # factor on D when an outer step gained too little
 GAIN = 0.2  # the gap an outer step should leave, of the one before
@@ -42,13 +43,17 @@ class Pull(NamedTuple):
 
 
 class State(NamedTuple):
-    """w (d,), b, z = Xw + b (m,), the multipliers β(z) (m,) and which rows are between bounds."""
+    """w (d,), b, z = Xw + b (m,), the multipliers β(z) (m,) and which rows are between bounds.
+
+    `pulled` is Xᵀβ (d,).
+    """
 
     w: np.ndarray
     b: float
     z: np.ndarray
     beta: np.ndarray
     between: np.ndarray
+    pulled: np.ndarray
 
 
 class Plan(NamedTuple):
@@ -84,13 +89,20 @@ class Smoothed(NamedTuple):
         beta = np.clip(free, -self.box, self.box)
         return beta, (free != 0) & (beta == free)
 
-    def state(self, w: np.ndarray, b: float, z: np.ndarray) -> State:
-        """Multipliers at given predictions."""
-        return State(w, b, z, *self.multipliers(z))
+    def state(self, w: np.ndarray, b: float, z: np.ndarray, known: State | None = None) -> State:
+        """Multipliers at given predictions; Xᵀβ from that of a known state where few differ."""
+        beta, between = self.multipliers(z)
+        X = self.problem.X
+        if known is not None:
+            changed = np.flatnonzero(beta != known.beta)
+            if len(changed) < FEW * len(beta):
+                pulled = known.pulled + X[changed].T @ (beta[changed] - known.beta[changed])
+                return State(w, b, z, beta, between, pulled)
+        return State(w, b, z, beta, between, X.T @ beta)
 
     def gradient(self, state: State) -> tuple[np.ndarray, float]:
         """(w − p − Xᵀβ, −q − Σβ)."""
-        along = state.w - self.pull.w - self.problem.X.T @ state.beta
+        along = state.w - self.pull.w - state.pulled
         return along, (-self.pull.b - float(state.beta.sum()) if self.problem.intercept else 0.0)
 
 
@@ -98,7 +110,7 @@ def start(problem: Intervals, w: np.ndarray, b: float) -> State:
     """A state without multipliers."""
     m = len(problem.low)
     z = problem.X @ w + b
-    return State(w, b, z, np.zeros(m), np.zeros(m, dtype=bool))
+    return State(w, b, z, np.zeros(m), np.zeros(m, dtype=bool), np.zeros(len(w)))
 
 
 def minimise_smooth(
@@ -129,7 +141,7 @@ def _step(inner: Smoothed, now: State, g: np.ndarray, g_b: float) -> tuple[State
     """One Newton step; whether it solved the problem exactly; None where rounding ends descent."""
     problem = inner.problem
     rows = np.flatnonzero(now.between)
-    curvature = Curvature(problem.X[rows], inner.weight[rows], problem.intercept)
+    curvature = Curvature(problem.X, rows, inner.weight[rows], problem.intercept)
     dw, db = solve_newton(curvature, g, g_b, float(np.ptp(now.z)) + 1.0)
     dz = problem.X @ dw + db
     pull = float(inner.pull.w @ dw) + inner.pull.b * db
@@ -141,12 +153,12 @@ def _step(inner: Smoothed, now: State, g: np.ndarray, g_b: float) -> tuple[State
     t = _search(slope)
     if t is None or t * np.abs(dz).max() <= STILL * (1.0 + np.abs(now.z).max()):
         return None
-    after = inner.state(now.w + t * dw, now.b + t * db, now.z + t * dz)
+    after = inner.state(now.w + t * dw, now.b + t * db, now.z + t * dz, now)
     # The same rows on the same side of their interval: the quadratic just minimised is still it.
     same = np.array_equal(after.between, now.between) and np.array_equal(
         np.sign(after.beta), np.sign(now.beta)
     )
-    return after, bool(t == 1.0 and same)
+    return after, bool(t == 1.0 and same and curvature.factorised)
 
 
 def _search(slope: Any) -> float | None:

@@ -14,32 +14,54 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import lapack
 
+from wonderland.core.blocks import map_rows
+
 __all__ = ["Curvature", "solve_bordered", "solve_newton"]
 
-DENSE = 2500  # side of a matrix that is still factorised when the rows are sparse
-KRYLOV = 500  # steps of conjugate gradients
+SPARSE = 600  # side up to which a matrix of sparse rows is factorised at once
+DENSE = 2500  # and where conjugate gradients do not settle
+BLOCK = 2048  # rows gathered at once: they stay in cache until multiplied
+KRYLOV = 200  # steps of conjugate gradients
 
 
 class Curvature(NamedTuple):
-    """Rows A (r, d) and their weights D (r,); whether an intercept is solved for."""
+    """Rows A = X[rows] (r, d) and their weights D (r,); whether an intercept is solved for."""
 
-    A: Any
+    X: Any
+    rows: np.ndarray
     D: np.ndarray
     intercept: bool
+
+    @property
+    def gathered(self) -> Any:
+        """A."""
+        return self.X[self.rows]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(r, d)."""
+        return len(self.rows), self.X.shape[1]
+
+    @property
+    def factorised(self) -> bool:
+        """Whether the system is solved to rounding, not by conjugate gradients."""
+        return not sp.issparse(self.X) or min(self.shape) <= SPARSE
 
 
 def solve_newton(
     curvature: Curvature, g: np.ndarray, g_b: float, reach: float
 ) -> tuple[np.ndarray, float]:
     """(dw, db); where nothing curves along the intercept it moves by `reach`."""
-    r, d = curvature.A.shape
+    r, d = curvature.shape
     if r == 0:
         return -g, -np.sign(g_b) * reach
-    if r < d and (not sp.issparse(curvature.A) or r <= DENSE):
+    if not curvature.factorised:
+        found, solved = _by_products(curvature, g, g_b)
+        if solved or min(r, d) > DENSE:
+            return found
+    if r < d:
         return _by_rows(curvature, g, g_b, reach)
-    if not sp.issparse(curvature.A) or d <= DENSE:
-        return _by_columns(curvature, g, g_b, reach)
-    return _by_products(curvature, g, g_b, reach)
+    return _by_columns(curvature, g, g_b, reach)
 
 
 def _bounded(numerator: float, schur: float, scale: float, reach: float) -> float:
@@ -52,10 +74,9 @@ def _bounded(numerator: float, schur: float, scale: float, reach: float) -> floa
 def _by_columns(
     curvature: Curvature, g: np.ndarray, g_b: float, reach: float
 ) -> tuple[np.ndarray, float]:
-    A, D, intercept = curvature
-    H = _gram(A, D)
+    D, intercept = curvature.D, curvature.intercept
+    H, column = _gram(curvature)
     H[np.diag_indices_from(H)] += 1.0
-    column = A.T @ D
     rights = np.stack([-g, column], axis=1)
     solved = _cholesky(H, rights)
     if not intercept:
@@ -66,21 +87,38 @@ def _by_columns(
     return solved[:, 0] - db * solved[:, 1], db
 
 
-def _gram(A: Any, D: np.ndarray) -> np.ndarray:
-    """AᵀDA (d, d); a product of a matrix with itself takes half the work of any other."""
-    if sp.issparse(A):
-        return np.asarray((A.T @ A.multiply(D[:, None]).tocsr()).toarray())
-    if np.ptp(D) == 0.0:
-        return (A.T @ A) * D[0]
-    half = A * np.sqrt(D)[:, None]
-    return half.T @ half
+def _gram(curvature: Curvature) -> tuple[np.ndarray, np.ndarray]:
+    """AᵀDA (d, d) and AᵀD1 (d,): rows are gathered block by block, on all cores.
+
+    A product of a matrix with itself takes half the work of any other, so D goes into both factors.
+    """
+    X, rows, D = curvature.X, curvature.rows, curvature.D
+    if sp.issparse(X):
+        A = curvature.gathered
+        return np.asarray((A.T @ A.multiply(D[:, None]).tocsr()).toarray()), A.T @ D
+    r, d = curvature.shape
+    even = np.ptp(D) == 0.0
+
+    def part(start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        total, column = np.zeros((d, d)), np.zeros(d)
+        for low in range(start, stop, BLOCK):
+            chosen = slice(low, min(low + BLOCK, stop))
+            A = np.take(X, rows[chosen], axis=0, mode="clip")  # without the interpreter lock
+            column += D[chosen] @ A
+            half = A if even else A * np.sqrt(D[chosen])[:, None]
+            total += half.T @ half
+        return total, column
+
+    parts = map_rows(part, r, r * d)
+    H, column = (np.sum([each[k] for each in parts], axis=0) for k in (0, 1))
+    return H * D[0] if even else H, column
 
 
 def _by_rows(
     curvature: Curvature, g: np.ndarray, g_b: float, reach: float
 ) -> tuple[np.ndarray, float]:
     """dw = −g − Aᵀy with (D⁻¹ + AAᵀ)y = −Ag + db·1 and 1ᵀy = −g_b."""
-    A, D, intercept = curvature
+    A, D, intercept = curvature.gathered, curvature.D, curvature.intercept
     M = A @ A.T
     M = M.toarray() if sp.issparse(M) else M
     M[np.diag_indices_from(M)] += 1.0 / D
@@ -138,10 +176,10 @@ def _factorised(M: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def _by_products(
-    curvature: Curvature, g: np.ndarray, g_b: float, reach: float
-) -> tuple[np.ndarray, float]:
-    """Conjugate gradients on (w, b), scaled by the diagonal."""
-    A, D, intercept = curvature
+    curvature: Curvature, g: np.ndarray, g_b: float
+) -> tuple[tuple[np.ndarray, float], bool]:
+    """Conjugate gradients on (w, b), scaled by the diagonal; whether they reached their aim."""
+    A, D, intercept = curvature.gathered, curvature.D, curvature.intercept
     total = float(D.sum())
     squares = A.multiply(A).T @ D
     scale = np.append(1.0 / (1.0 + squares), 1.0 / total if intercept else 0.0)
@@ -165,4 +203,4 @@ def _by_products(
         ahead = scale * residual
         rho, before = float(residual @ ahead), rho
         p = ahead + (rho / before) * p
-    return x[:-1], float(x[-1])
+    return (x[:-1], float(x[-1])), float(np.sqrt(residual @ residual)) <= aim

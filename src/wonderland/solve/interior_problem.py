@@ -34,6 +34,7 @@ __all__ = [
     "judge",
     "losses",
     "norms",
+    "settled",
     "supports",
 ]
 
@@ -187,9 +188,11 @@ def balance(problem: Intervals, beta: np.ndarray) -> np.ndarray:
     if surplus == 0.0 or total == 0.0:
         return beta
     moved = beta - np.sign(surplus) * room * (abs(surplus) / total)
-    last = int(np.argmax(np.minimum(np.abs(moved), problem.box - np.abs(moved))))
+    inside = np.minimum(np.abs(moved), problem.box - np.abs(moved))
+    last = int(np.argmax(inside if inside.max() > 0 else room))
     moved[last] -= moved.sum()  # what rounding left
-    return np.clip(moved, -problem.box, problem.box)
+    least = np.where(np.isfinite(problem.high), -problem.box, 0.0)
+    return np.clip(moved, least, np.where(np.isfinite(problem.low), problem.box, 0.0))
 
 
 def norms(X: Any) -> np.ndarray:
@@ -197,3 +200,24 @@ def norms(X: Any) -> np.ndarray:
     if sp.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     return np.einsum("ij,ij->i", X, X)
+
+
+def settled(problem: Intervals, point: Point) -> float:
+    """b, or the middle of all b that are as good, where no row holds it in place.
+
+    With every multiplier at a bound, rows that pull up say b ≤ l − xᵀw, rows that pull down
+    b ≥ u − xᵀw, and rows that do not pull l ≤ xᵀw + b ≤ u.
+    """
+    if problem.squared or not problem.intercept:
+        return point.b
+    size, beta = ROUNDING * problem.strength, point.beta
+    up, down = beta > size, beta < -size
+    if np.any((up | down) & (np.abs(beta) < problem.strength - size)):
+        return point.b
+    z, still = problem.X @ point.w, ~(up | down)
+    most = np.concatenate([(problem.low - z)[up], (problem.high - z)[still]]).min(initial=np.inf)
+    least = np.concatenate([(problem.high - z)[down], (problem.low - z)[still]]).max(
+        initial=-np.inf
+    )
+    between = np.isfinite(least) and np.isfinite(most) and least <= most
+    return float(0.5 * (least + most)) if between else point.b

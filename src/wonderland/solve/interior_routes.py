@@ -20,6 +20,8 @@ from wonderland.solve.interior_problem import (
     balance,
     judge,
     losses,
+    norms,
+    settled,
 )
 from wonderland.solve.interior_sift import SMALL, Sifted, sift
 
@@ -28,9 +30,11 @@ __all__ = ["Answer", "solve_hard", "solve_intervals"]
 CHEAP = 20_000  # rows up to which digits beyond `tol` cost next to nothing
 DIGITS = 1e-12  # the relative gap aimed at there
 FORMED = 3000  # columns whose d × d matrix an interior point may form
-FINER = 1e-2  # and elsewhere the share of `tol`
+FINER = 0.1  # and elsewhere the share of `tol`
 HAIR = 1e-7  # by which a vector is stretched at most
 SLACK = 1e-14
+NOTHING = 1e-14  # of P
+FAINT = 1e-9  # what is given up at most to call a zero a zero
 ROTATED = 4000  # rows of a wide table that are still factorised
 
 
@@ -98,17 +102,35 @@ def _published(
     """Of the primal iterate w and the recovered Xᵀβ, each also a hair longer, the lowest P.
 
     Where c is large, rounding leaves predictions a few units short of their ends, and each unit
-    costs c: a vector longer by that hair costs less.
+    costs c: a vector longer by that hair costs less. Where w is zero up to rounding, it is zero.
     """
     recovered = problem.X.T @ beta
-    points = [Point(recovered, b, beta)] + ([] if w is None else [Point(w, b, beta)])
+    points = [Point(each, b, beta) for each in (recovered, w) if each is not None]
+    points = [point._replace(b=settled(problem, point)) for point in points]
     judged = [judge(problem, point, recovered) for point in points]
     hair = 1.0 + 2.0 * min(found.kkt for found in judged)
     if 1.0 < hair < 1.0 + HAIR:
         points += [Point(point.w * hair, point.b * hair, beta) for point in points]
         judged += [judge(problem, point, recovered) for point in points[len(judged) :]]
     best = int(np.argmin([found.primal for found in judged]))
+    if float(recovered @ recovered) <= NOTHING * judged[best].primal:
+        flat = _flat(problem, b, beta, recovered)
+        found = None if flat is None else judge(problem, flat, recovered)
+        if flat is not None and found is not None and found.gap <= FAINT:
+            return flat, found
     return points[best], judged[best]
+
+
+def _flat(problem: Intervals, b: float, beta: np.ndarray, recovered: np.ndarray) -> Point | None:
+    """w = 0 with b at the end it is nearest to, where the terms of Xᵀβ cancel to nine digits."""
+    size = float(np.abs(beta) @ np.sqrt(norms(problem.X)))
+    if float(np.sqrt(recovered @ recovered)) > FAINT * size:
+        return None
+    flat = Point(np.zeros_like(recovered), b, beta)
+    ends = np.concatenate([problem.low, problem.high])
+    near = float(ends[np.argmin(np.abs(ends - b))])
+    snapped = problem.intercept and abs(near - b) <= FAINT * max(1.0, abs(near))
+    return flat._replace(b=near if snapped else settled(problem, flat))
 
 
 def _named(problem: Intervals, kept: int, *, wide: bool) -> tuple[str, str]:
