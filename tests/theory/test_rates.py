@@ -25,7 +25,8 @@ PLAIN = wl.solve.Descent(momentum=False)
 @in_float64
 def made(rng, loss, penalty=None, *, fit_intercept=False, scale=(1.0, 0.3, 0.1)):
     X = rng.normal(size=(40, 3)) * scale
-    score = X @ [1.0, -2.0, 3.0] + 0.5 * rng.normal(size=40)
+    # Noise keeps the classes apart from being separable, where no optimum is near and D is huge.
+    score = X @ [1.0, -2.0, 3.0] + 2.0 * rng.normal(size=40)
     y = score if loss.targets == "numbers" else np.where(score > 0, 1.0, -1.0)
     return wl.solve.empirical_risk(X, y, loss, penalty, C=1 / 40, fit_intercept=fit_intercept)
 

@@ -1,6 +1,7 @@
 """What the theorems promise for gradient descent, as functions.
 
-For f convex and L-smooth (and m-strongly convex where m > 0), D = ‖w₀ − w*‖, a fixed step t gives
+For f convex and L-smooth (and m-strongly convex where m > 0: f − ½m‖·‖² is convex), D = ‖w₀ − w*‖,
+a fixed step t gives
 
     t ≤ 1/L                     f(w_k) − f* ≤ D² / (2tk)                             (thm 8.5)
     t ≤ 2/(m + L)               f(w_k) − f* ≤ (L/2) γ^k D²,  γ = 1 − 2tmL/(m + L)    (thm 8.7)
