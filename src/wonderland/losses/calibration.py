@@ -7,9 +7,9 @@ none, costs more than the best one:
     inf { C_η(z) : z(2η − 1) ≤ 0 }  >  inf_z C_η(z) .
 
 Then a small surrogate risk forces a small 0/1 risk, over all functions of x; a family of functions
-that does not hold the best one, such as the linear ones, is promised nothing. For convex φ this is so exactly if φ is
-differentiable at 0 and φ'(0) < 0. Reference: Bartlett, Jordan and McAuliffe, Convexity,
-Classification, and Risk Bounds (2006), theorem 2.
+that does not hold the best one, such as the linear ones, is promised nothing. For convex φ this is
+so exactly if φ is differentiable at 0 and φ'(0) < 0. Reference: Bartlett, Jordan and McAuliffe,
+Convexity, Classification, and Risk Bounds (2006), theorem 2.
 """
 
 from typing import Any
