@@ -39,7 +39,17 @@ _HOME = {
     "storable": "wonderland.core.store",
     "verify": "wonderland.report.verify",
 }
-_ROOMS = ("autodiff", "bases", "datasets", "kernels", "losses", "penalties", "report", "solve", "testing")
+_ROOMS = (
+    "autodiff",
+    "bases",
+    "datasets",
+    "kernels",
+    "losses",
+    "penalties",
+    "report",
+    "solve",
+    "testing",
+)
 
 __all__ = [*_HOME, *_ROOMS, "__version__"]
 

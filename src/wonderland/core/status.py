@@ -51,7 +51,7 @@ _SENTENCES = {
     Status.RUNNING: "The fit is still running.",
     Status.SOLVED: "A direct method solved the problem to the accuracy stated in `digits`.",
     Status.CONVERGED: "The certificate fell below the tolerance.",
-    Status.STALLED: "The squared step ‖w_{t+1} − w_t‖² fell below `step_tol`, or to rounding level.",
+    Status.STALLED: "The squared step ‖w_{t+1} − w_t‖² fell below `step_tol` or to rounding.",
     Status.ITERATIONS: (
         "The iteration limit was reached before the tolerance: raise max_iter, loosen tol, "
         "scale the columns, or use a direct solver."
