@@ -5,7 +5,8 @@ as many columns as rows (Xᵀ = QR, the inner products are those of R), which ch
 large tables are sifted. Whatever the way, the certificate is computed on the problem as stated.
 """
 
-from typing import NamedTuple
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,10 +26,11 @@ from wonderland.solve.interior_problem import (
 )
 from wonderland.solve.interior_sift import SMALL, Sifted, sift
 
-__all__ = ["Answer", "solve_hard", "solve_intervals"]
+__all__ = ["Answer", "quiet", "solve_hard", "solve_intervals"]
 
 CHEAP = 20_000  # rows up to which digits beyond `tol` cost next to nothing
 DIGITS = 1e-12  # the relative gap aimed at there
+LOUD = 20_000_000  # entries from which products with all rows are worth several threads
 FORMED = 3000  # columns whose d × d matrix an interior point may form
 FINER = 0.1  # and elsewhere the share of `tol`
 HAIR = 1e-7  # by which a vector is stretched at most
@@ -51,9 +53,17 @@ class Answer(NamedTuple):
 
 def solve_intervals(problem: Intervals, tol: float, limit: int) -> Answer:
     """The optimum to a relative duality gap of `tol`, in at most `limit` Newton steps."""
-    n, d = problem.X.shape
-    with calm(2.0 * n * float(min(n, d)) ** 2):
+    with quiet(problem.X):
         return _solve(problem, tol, limit)
+
+
+def quiet(X: Any) -> AbstractContextManager[None]:
+    """One BLAS thread for all but very large tables.
+
+    Products with few rows last microseconds, less than threads of a busy machine wait for one
+    another; the large ones are split among cores by `core.blocks.map_rows`.
+    """
+    return calm(0.0 if X.shape[0] * X.shape[1] <= LOUD else np.inf)
 
 
 def _solve(problem: Intervals, tol: float, limit: int) -> Answer:

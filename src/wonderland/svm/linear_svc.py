@@ -16,13 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from wonderland.core.blocks import calm
 from wonderland.core.errors import InputError
 from wonderland.core.evidence import Claim, Evidence
 from wonderland.shell.classifier import Classifier
 from wonderland.shell.inputs import Classes
 from wonderland.solve.interior_problem import Intervals, Point
-from wonderland.solve.interior_routes import Answer, solve_hard, solve_intervals
+from wonderland.solve.interior_routes import Answer, quiet, solve_hard, solve_intervals
 from wonderland.svm.linear_check import check_classifier
 from wonderland.svm.linear_evidence import Told, claims_of, tell, worst
 from wonderland.svm.linear_model import Scores
@@ -109,7 +108,7 @@ class LinearSVC(Classifier):
         _refuse_joint(self, table)
         if self.penalty == "l1" and self.multi_class == "ovr":
             return fit_sparse(self, table)
-        with calm(2.0 * len(table.codes) * float(min(table.X.shape)) ** 2):
+        with quiet(table.X):
             told = [self._one(table, code) for code in _codes(table)]
         claims = claims_of(told, float(self.tol))
         if np.isinf(self.C):
