@@ -9,7 +9,7 @@ import wonderland as wl
 
 def test_scores_are_libsvms(rng):
     X = rng.normal(size=(150, 3)) + 3.0
-    for given in ({"nu": 0.2}, {"nu": 0.05, "gamma": 1.0}, {"kernel": "linear", "nu": 0.3}):
+    for given in ({"nu": 0.2}, {"nu": 0.05, "gamma": 1.0}):
         ours = wl.OneClassSVM(**given, tol=1e-9).fit(X)
         theirs = sk.OneClassSVM(**given, tol=1e-9).fit(X)
         np.testing.assert_allclose(

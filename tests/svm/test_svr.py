@@ -29,7 +29,7 @@ def test_objective_and_predictions_are_libsvms_or_better(given, rng):
     for tol in (1e-3, 1e-8):
         best = objective(theirs.set_params(tol=tol).fit(X, y), K, y)
         assert objective(ours.set_params(tol=tol).fit(X, y), K, y) <= best + 1e-9 * abs(best)
-    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=2e-5)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-4)
     assert ours.evidence_["duality_gap"].value <= 1e-8
     assert ours.dual_coef_.shape == theirs.dual_coef_.shape
 

@@ -102,30 +102,25 @@ def certify(problem: BoxProblem, beta: np.ndarray, g: np.ndarray) -> Certificate
     if problem.hard:
         primal, bias = _hard_primal(problem, beta, g, norm)
     else:
-        primal, bias = min(_primal(problem, g, norm, b) for b in _biases(problem, beta, g))
+        bias = _best_bias(problem, g)
+        primal = _primal(problem, g, norm, bias)
     gap = (primal - dual) / max(abs(primal), TINY)
     return Certificate(primal, dual, gap, violation(problem, beta, g), bias, norm)
 
 
-def _primal(problem: BoxProblem, g: np.ndarray, norm: float, bias: float) -> tuple[float, float]:
-    """P for a bias, and the bias."""
+def _primal(problem: BoxProblem, g: np.ndarray, norm: float, bias: float) -> float:
+    """P for a bias."""
     r = g - bias
     over = np.maximum(problem.high * (r - problem.kink), problem.low * (r + problem.kink))
     loss = float(np.maximum(over, 0.0).sum())
-    return 0.5 * norm + problem.total * bias + loss, bias
-
-
-def _biases(problem: BoxProblem, beta: np.ndarray, g: np.ndarray) -> list[float]:
-    """The minimiser of P over b, and the mean over free variables, which is steadier."""
-    found = [_best_bias(problem, g)]
-    free = (beta > problem.low) & (beta < problem.high) & (beta != 0)
-    if free.any():
-        found.append(float(np.mean(g[free] - problem.kink * np.sign(beta[free]))))
-    return found
+    return 0.5 * norm + problem.total * bias + loss
 
 
 def _best_bias(problem: BoxProblem, g: np.ndarray) -> float:
-    """The zero of ∂P/∂b = c − Σ_{g−ε>b} h + Σ_{g+ε<b} |l|, which rises at each g ∓ ε."""
+    """The zero of ∂P/∂b = c − Σ_{g−ε>b} h + Σ_{g+ε<b} |l|, which rises at each g ∓ ε.
+
+    Where it is zero on an interval, the middle of it, as LIBSVM.
+    """
     above, below = problem.high > 0, problem.low < 0
     places = np.concatenate([g[above] - problem.kink, g[below] + problem.kink])
     rises = np.concatenate([problem.high[above], -problem.low[below]])

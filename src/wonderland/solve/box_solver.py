@@ -16,7 +16,7 @@ from wonderland.core.status import Status
 from wonderland.solve.box_active import Point, newton, walk
 from wonderland.solve.box_gram import Gram
 from wonderland.solve.box_problem import BoxProblem, Certificate, certify, pulls
-from wonderland.solve.working_set import Room, room, settle
+from wonderland.solve.working_set import Room, leave, room, settle
 
 __all__ = ["BoxFit", "Limits", "solve_box"]
 
@@ -24,13 +24,22 @@ SINGLE = float(np.finfo(np.float32).eps)
 TINY = 1e-300
 CLOSE = 1e-3  # violation, relative to p, below which Newton's method is near enough
 FLOOR = 1e-4  # the same that float32 is asked for at most
-CHEAP = 2e7  # multiplications that are made without being asked for
+PATIENCE = 0.5  # seconds for that where Newton's method alone does not settle
+ENTRY = 30  # multiplications that an entry of the kernel costs besides its inner product
+CHEAP = 5e7  # multiplications that are made without being asked for
 TRUST = 0.1  # of the tolerance: rounding that may be left to float32
 GOAL = 0.5  # of the tolerance: violation left in a block that holds everything
 STEPS = 40  # steps of two per variable of a block before Newton's method is tried
 FEW = 4  # the same between two calls of it
 ROUNDS = 400
-SHARE = 0.1  # of the violation of all variables that is left in a block
+BLOCK = 6144  # variables that are settled together without a choice
+CROWDED = 0.9  # of a block: free variables from which larger blocks are used
+PART = 4  # the rough start is found on a fourth of the samples
+ROUGH = 0.1  # violation that is left there, relative to p
+NEAREST = 0.05  # distance from violating, relative to p, within which variables join a block
+REACH = 0.2  # the same, of the violation
+SHARE = 0.02  # of the violation of all variables that is left in a block
+FAR_SHARE = 0.1  # the same far from the optimum
 
 
 class Limits(NamedTuple):
@@ -41,12 +50,14 @@ class Limits(NamedTuple):
         max_iter: Most steps of two; −1 for no limit.
         seconds: Most seconds, or None.
         block: Most variables in one block.
+        gap: Whether the gap must be closed, too.
     """
 
     tol: float
     max_iter: int = -1
     seconds: float | None = None
     block: int = 12288
+    gap: bool = True
 
 
 class BoxFit(NamedTuple):
@@ -96,19 +107,22 @@ class _Descent:
         self.began = monotonic()
         self.size = max(float(np.abs(problem.linear).max()), float(problem.total != 0), TINY)
         self.block: tuple[np.ndarray, Room] | None = None
+        self.space: np.ndarray | None = None  # memory of the last block
         self.newton_below = np.inf  # violation at which Newton's method is tried next
         self.tired = False  # whether the last block ran out of steps, or gained nothing
 
     def run(self, start: np.ndarray | None) -> BoxFit:
-        beta = nearest_to_zero(self.problem) if start is None else start
-        point = self._at(beta)
+        point = self._at(self._warm() if start is None else start)
         while True:
             found = certify(self.problem, *point)
             status = self._judge(point, found)
             if status is not Status.RUNNING:
                 break
             point = self._next(point, found)
-        if status is Status.CONVERGED and not self.newtons:
+        if self.block is not None and self.kind == np.float32:
+            leave(self.block[1].space)
+            self.block = self.space = None
+        if status is Status.CONVERGED and not self.newtons and self.limits.gap:
             point, found = self._free_of_charge(point, found)
         return BoxFit(*point, found, status, self.steps, self.turns, self._told())
 
@@ -116,13 +130,15 @@ class _Descent:
         """A small problem is taken to rounding level: it costs less than starting it did."""
         free = (point.beta > self.problem.low) & (point.beta < self.problem.high)
         count = int(np.count_nonzero(free & (point.beta != 0)))
-        if float(count) * count * count + float(count) * self.gram.n > CHEAP:
+        entries = float(count) * self.gram.n
+        if float(count) ** 3 + entries * (self.gram.X.shape[1] + ENTRY) > CHEAP:
             return point, found
         self._precisely()
         exact = self._at(point.beta)
         better = newton(self.problem, self.gram, exact, found.bias, 1e-3 * self.limits.tol)
         if better is None:
-            return point, found
+            tight = self.limits._replace(tol=1e-6 * self.limits.tol, gap=False, seconds=PATIENCE)
+            better = Point(*solve_box(self.problem, self.gram, tight, point.beta)[:2])
         better = self._at(better.beta)
         sure = certify(self.problem, *better)
         if sure.violation > found.violation or not sure.dual >= found.dual - abs(found.dual) * 1e-6:
@@ -130,9 +146,23 @@ class _Descent:
         self.newtons += 1
         return better, sure
 
+    def _warm(self) -> np.ndarray:
+        """A feasible β to begin with: the rough optimum of a part of the samples, else zero."""
+        problem, n = self.problem, self.gram.n
+        if n <= BLOCK or problem.total != 0 or self.limits.max_iter >= 0:
+            return nearest_to_zero(problem)
+        some = np.sort(np.random.default_rng(n).permutation(n)[: n // PART])
+        rough = self.limits._replace(tol=ROUGH * self.size, gap=False)
+        fit = solve_box(problem.part(some), self.gram.part(some), rough)
+        self.steps, self.turns = fit.steps, fit.turns
+        beta = np.zeros(n)
+        beta[some] = fit.beta
+        return beta
+
     def _judge(self, point: Point, found: Certificate) -> Status:
         limits = self.limits
-        if found.violation <= limits.tol and found.gap <= limits.tol and self._trusted(point):
+        closed = found.gap <= limits.tol or not limits.gap
+        if found.violation <= limits.tol and closed and self._trusted(point):
             return Status.CONVERGED
         if limits.max_iter >= 0 and self.steps >= limits.max_iter:
             return Status.ITERATIONS
@@ -189,7 +219,8 @@ class _Descent:
         index, block = self._gather(point)
         goal = max(GOAL * limits.tol, 0.0 if self.kind == np.float64 else FLOOR * self.size)
         if len(index) < self.gram.n:
-            goal = max(goal, SHARE * found.violation)
+            far = found.violation > self.size
+            goal = max(goal, (FAR_SHARE if far else SHARE) * found.violation)
         before = point.beta[index]
         most = (STEPS if self.kind == np.float32 else FEW) * len(index) + 1000
         if limits.max_iter >= 0:
@@ -209,8 +240,9 @@ class _Descent:
         index = self._choose(point)
         if self.block is not None and np.array_equal(self.block[0], index):
             return self.block
-        self.block = None  # frees its memory first
-        place = room(len(index), self.kind)
+        if self.block is not None:
+            self.space, self.block = self.block[1].space, None
+        place = room(len(index), self.kind, self.space)
         self.gram.block(index, None, self.kind, out=place.filled)
         self.block = index, place
         return self.block
@@ -220,12 +252,20 @@ class _Descent:
         most = self.limits.block
         if self.kind == np.float64:
             most //= 2
-        if self.gram.n <= most:
+        if self.gram.n <= min(most, BLOCK):
             return self.everything
         up, down = pulls(self.problem, *point)
-        middle = 0.5 * (up.max() + down.min())
+        highest, lowest = float(up.max()), float(down.min())
+        middle, apart = 0.5 * (highest + lowest), highest - lowest
         promise = np.maximum(up - middle, middle - down)
-        return np.sort(np.argpartition(-promise, most - 1)[:most])
+        # Far from the optimum only what violates matters; near it, what may soon do so.
+        reach = 0.0 if apart > self.size else max(NEAREST * self.size, REACH * apart)
+        moving = int(np.count_nonzero(promise >= -reach))
+        free = (point.beta > self.problem.low) & (point.beta < self.problem.high)
+        if np.count_nonzero(free & (point.beta != 0)) < CROWDED * BLOCK:
+            most = min(most, BLOCK)
+        wanted = min(moving, most)
+        return np.sort(np.argpartition(-promise, wanted - 1)[:wanted])
 
     def _told(self) -> str:
         """What was done, in words."""

@@ -23,7 +23,7 @@ from jax import lax
 from wonderland.core.arrays import in_float64
 from wonderland.solve.box_problem import BoxProblem
 
-__all__ = ["Room", "bucket", "room", "settle"]
+__all__ = ["Room", "bucket", "leave", "room", "settle"]
 
 FLAT = 1e-12  # curvature below which a step goes to the nearest bound (kernels that are no kernels)
 SMALLEST = 128  # side of the smallest block
@@ -47,17 +47,45 @@ class Room(NamedTuple):
 
     square: np.ndarray
     filled: np.ndarray
+    space: np.ndarray
 
 
-def room(size: int, dtype: Any) -> Room:
-    """Memory for a block of `size` variables, its padding cleared."""
+_spare: list[np.ndarray] = []
+SPARE = 160 << 20  # bytes kept for the next fit: first touching pages costs more than filling them
+
+
+def _memory(size: int) -> np.ndarray:
+    """Bytes, from the last fit where that left enough."""
+    found = _spare.pop() if _spare else np.empty(0, np.uint8)
+    return found if len(found) >= size else np.empty(size, np.uint8)
+
+
+def leave(space: np.ndarray) -> None:
+    """Keep the memory of a block for the next fit, unless it is large or another one is kept."""
+    if len(space) <= SPARE and len(_spare) < PAIR:
+        _spare.append(space)
+
+
+PAIR = 2  # fits that run at the same time
+
+
+def room(size: int, dtype: Any, space: np.ndarray | None = None) -> Room:
+    """Memory for a block of `size` variables, its padding cleared.
+
+    Args:
+        size: q.
+        dtype: float32 or float64.
+        space: Bytes to use again where they suffice: pages that were touched before are not
+            cleared by the system a second time.
+    """
     side, kind = bucket(size), np.dtype(dtype)
-    raw = np.empty(side * side * kind.itemsize + ALIGN, np.uint8)
+    needed = side * side * kind.itemsize + ALIGN
+    raw = space if space is not None and len(space) >= needed else _memory(needed)
     start = -raw.ctypes.data % ALIGN
-    square = raw[start : start + side * side * kind.itemsize].view(kind).reshape(side, side)
+    square = raw[start : start + needed - ALIGN].view(kind).reshape(side, side)
     square[size:] = 0.0
     square[:size, size:] = 0.0
-    return Room(square, square[:size, :size])
+    return Room(square, square[:size, :size], raw)
 
 
 @in_float64
