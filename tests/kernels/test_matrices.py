@@ -7,7 +7,8 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import pairwise_kernels
 
 import wonderland as wl
-from wonderland.kernels.tiles import SIDE
+from wonderland.kernels import wide
+from wonderland.kernels.wide import SIDE
 
 
 @pytest.mark.parametrize("name", ["linear", "poly", "rbf", "laplacian", "sigmoid", "cosine"])
@@ -96,3 +97,19 @@ def test_wrong_functions_are_told(rng):
     ):
         with pytest.raises(wl.InputError):
             wrong()
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_wide_tables_by_xla_are_the_same(rng, monkeypatch, kind):
+    """Whole blocks of wide tables are multiplied by XLA; what is left over, and small ones, not."""
+    X, Z = (rng.normal(size=(n, 130)).astype(kind) for n in (SIDE + 9, 2 * SIDE + 5))
+    V = rng.normal(size=(len(Z), 2)).astype(kind)
+    for kernel in (wl.kernels.Gaussian(0.01), wl.kernels.Linear()):
+        plain = kernel.matrix(X, Z), kernel.matrix(Z), kernel.apply(X, Z, V)
+        monkeypatch.setattr(wide, "WORTH", 0)
+        fast = kernel.matrix(X, Z), kernel.matrix(Z), kernel.apply(X, Z, V)
+        monkeypatch.undo()
+        for ours, expected in zip(fast, plain, strict=True):
+            assert ours.dtype == kind
+            close = 500 * np.finfo(kind).eps * np.abs(expected).max()
+            np.testing.assert_allclose(ours, expected, rtol=0, atol=close)

@@ -246,7 +246,6 @@ class Product(Kernel):
 
 def _combined(tiles: list[Tile], join: np.ufunc) -> Tile:
     def tile(rows: slice, columns: slice, out: np.ndarray) -> None:
-        """Prepared host tables."""
         tiles[0](rows, columns, out)
         other = np.empty(out.shape, out.dtype)
         for next_tile in tiles[1:]:

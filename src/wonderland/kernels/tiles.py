@@ -13,13 +13,14 @@ Symmetric matrices are computed for one triangle of tiles and mirrored.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from wonderland.core.blocks import map_rows
 from wonderland.core.errors import InputError
+from wonderland.kernels.wide import SIDE, Multiplier
 
 __all__ = [
     "Tile",
@@ -34,7 +35,7 @@ __all__ = [
 
 Tile = Callable[[slice, slice, np.ndarray], None]  # rows, columns, where to write: (a, b)
 
-SIDE = 512  # rows and columns of a tile: 1 MiB of float32, a core's second-level cache
+# SIDE rows and columns of a tile are 1 MiB of float32, a core's second-level cache.
 FELT = 1e-5  # rounding error of −s‖x − z‖² in float32 beyond which float64 makes the product
 NEAR = 1e-6  # ‖x − z‖²/(‖x̃‖² + ‖z̃‖²) below which differences are taken
 
@@ -92,10 +93,11 @@ def products(X: Any, Z: Any, scale: Any, shift: Any, dtype: np.dtype) -> Tile:
     if float(scale) != 1.0 and not sp.issparse(left):
         left = left * dtype.type(scale)
         scale = 1.0
+    dense = not sp.issparse(left) and not sp.issparse(right)
+    multiply = Multiplier(left, right) if dense else _Sparse(left, right)
 
     def tile(rows: slice, columns: slice, out: np.ndarray) -> None:
-        """Prepared host tables."""
-        _multiply(left[rows], right[columns], out)
+        multiply(rows, columns, out)
         if float(scale) != 1.0:
             out *= dtype.type(scale)
         if float(shift) != 0.0:
@@ -104,11 +106,19 @@ def products(X: Any, Z: Any, scale: Any, shift: Any, dtype: np.dtype) -> Tile:
     return tile
 
 
+class _Sparse(NamedTuple):
+    """The same as `Multiplier`, where one of the tables is CSR."""
+
+    left: Any
+    right: Any
+
+    def __call__(self, rows: slice, columns: slice, out: np.ndarray) -> None:
+        _multiply(self.left[rows], self.right[columns], out)
+
+
 def _multiply(left: Any, right: Any, out: np.ndarray) -> None:
-    """left rightᵀ (a, b) into `out`."""
-    if not sp.issparse(left) and not sp.issparse(right):
-        np.matmul(left, right.T, out=out)
-    elif sp.issparse(left):
+    """left rightᵀ (a, b) into `out`; one of them is CSR."""
+    if sp.issparse(left):
         block = left @ right.T
         out[:] = block.toarray() if sp.issparse(block) else block
     else:
@@ -133,12 +143,11 @@ def distances(X: Any, Z: Any, scale: float, dtype: np.dtype, *, kinked: bool = F
     inner = dtype if error < (FELT**2 if kinked else FELT) else np.dtype(np.float64)
     A, B = _augmented(left, sizes[0], scale, inner), _augmented(right, sizes[1], scale, inner)
     B[:, [-2, -1]] = B[:, [-1, -2]]
-    same = Z is None
+    same, multiply = Z is None, Multiplier(A, B)
 
     def tile(rows: slice, columns: slice, out: np.ndarray) -> None:
-        """Prepared host tables."""
         place = out if inner == dtype else np.empty(out.shape, inner)
-        np.matmul(A[rows], B[columns].T, out=place)
+        multiply(rows, columns, place)
         np.minimum(place, 0.0, out=place)
         if kinked:
             near = scale * sizes[0][rows], scale * sizes[1][columns]
@@ -195,7 +204,6 @@ def _sparse_distances(X: Any, Z: Any, scale: float, dtype: np.dtype, *, kinked: 
     sizes = [squares(part) for part in (left, right)]
 
     def tile(rows: slice, columns: slice, out: np.ndarray) -> None:
-        """Prepared host tables."""
         place = np.empty(out.shape)
         _multiply(left[rows], right[columns], place)
         place *= 2.0
