@@ -6,8 +6,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from sklearn import svm as libsvm
 from sklearn.datasets import make_classification
-from sklearn.svm import SVC as LibSVC
 
 import wonderland as wl
 from benchmarks.classification.logistic import images
@@ -41,7 +41,7 @@ def cases(host: Machine | None = None, rounds: int = 2) -> Iterator[Result | Fig
             Contender("wonderland", lambda: wl.SVC().fit(X, y), lambda m: objective(m, X)),
             Contender(
                 "LIBSVM",
-                lambda: LibSVC(cache_size=CACHE).fit(X, y),
+                lambda: libsvm.SVC(cache_size=CACHE).fit(X, y),
                 lambda m: objective(m, X),
                 goal=8.0,
             ),
@@ -50,7 +50,7 @@ def cases(host: Machine | None = None, rounds: int = 2) -> Iterator[Result | Fig
         flops=2.0 * len(wl.SVC().fit(X, y).support_) * ROWS * COLUMNS,
     )
     yield race(fit, host, rounds)
-    ours, theirs = wl.SVC().fit(X, y), LibSVC(cache_size=CACHE).fit(X, y)
+    ours, theirs = wl.SVC().fit(X, y), libsvm.SVC(cache_size=CACHE).fit(X, y)
     predict = Case(
         f"the same, prediction of {ROWS:,} rows",
         [
@@ -84,7 +84,7 @@ def _images(host: Machine | None, rounds: int) -> Result:
                 ),
                 Contender(
                     "LIBSVM",
-                    lambda: LibSVC(cache_size=CACHE).fit(X, y).predict(X),
+                    lambda: libsvm.SVC(cache_size=CACHE).fit(X, y).predict(X),
                     lambda p: float((p == y).mean()),
                     goal=15.0,
                 ),
