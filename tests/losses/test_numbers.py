@@ -13,10 +13,15 @@ from tests.registry import LOSSES
 from wonderland import losses
 from wonderland.losses.roots import newton_within, wright_omega
 
+VARIANTS = ("forgiving", "untilted", "between logistic and exponential", "tilted to exponential")
+each = pytest.mark.parametrize(
+    "part",
+    [pytest.param(p, marks=[pytest.mark.slow] * (p.name in VARIANTS), id=p.name) for p in LOSSES],
+)
 HUGE = np.array([-1e4, -1e3, -800.0, -40.0, 0.0, 40.0, 800.0, 1e3, 1e4])
 
 
-@pytest.mark.parametrize("part", LOSSES, ids=lambda part: part.name)
+@each
 def test_nothing_is_nan_at_large_logits(part):
     loss = part.make()
     kinds = {"signs": [-1, 1], "bits": [0, 1], "classes": [0, 1], "numbers": [-1e4, 0.0, 1e4]}
@@ -32,7 +37,7 @@ def test_nothing_is_nan_at_large_logits(part):
         assert np.isfinite(loss.prox(z, y, step)).all()
 
 
-@pytest.mark.parametrize("part", LOSSES, ids=lambda part: part.name)
+@each
 def test_single_precision_stays_single(part):
     """Also with y in whole numbers, and under JAX's default of 32 bits."""
     loss = part.make()

@@ -75,8 +75,15 @@ def wright_omega(x: Any) -> Any:
     above = xp.maximum(x, 1.0)
     small = xp.exp(xp.minimum(x, 1.0))
     omega = xp.maximum(xp.where(x > 1, above - xp.log(above), small / (1.0 + small)), tiny)
-    for _ in range(OMEGA_TURNS):
-        omega = xp.maximum(omega * ((1.0 + x - xp.log(omega)) / (1.0 + omega)), tiny)
+
+    def turn(omega: Any) -> Any:
+        return xp.maximum(omega * ((1.0 + x - xp.log(omega)) / (1.0 + omega)), tiny)
+
+    if xp is jnp:
+        omega = jax.lax.fori_loop(0, OMEGA_TURNS, lambda _, now: turn(now), omega)
+    else:
+        for _ in range(OMEGA_TURNS):
+            omega = turn(omega)
     return xp.where(omega > tiny, omega, 0.0)[()]
 
 
