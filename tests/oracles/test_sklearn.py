@@ -140,6 +140,8 @@ CHECKED = [
     wl.Ridge(solver="descent", tol=1e-10),
     wl.Ridge("loo"),
     wl.Ridge("gradient"),
+    wl.LogisticRegression(),
+    wl.LogisticRegression(solver="trust-region"),
 ]
 
 

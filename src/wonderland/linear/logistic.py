@@ -15,17 +15,62 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from wonderland.core.evidence import Evidence
-from wonderland.linear.logistic_check import check_parameters, explain_text, l1_share, loss_weight
+from wonderland.core.evidence import Claim, Evidence
+from wonderland.linear.logistic_check import (
+    check_parameters,
+    check_weights,
+    explain_text,
+    l1_share,
+    loss_weight,
+)
 from wonderland.linear.logistic_evidence import Report, claims_of
 from wonderland.linear.logistic_inference import Spread, spread_of
+from wonderland.linear.logistic_path import LogisticPath, follow
+from wonderland.linear.logistic_problem import Logistic
+from wonderland.linear.logistic_pure import fit_logistic
 from wonderland.linear.logistic_solve import Prior, Wish, regress, state
 from wonderland.linear.logistic_sparse import regress_sparse
+from wonderland.linear.logistic_tune import tune
 from wonderland.linear.model import LinearModel
 from wonderland.shell.classifier import Classifier
-from wonderland.shell.inputs import Classes
+from wonderland.shell.inputs import Classes, read_classes
 
-__all__ = ["LogisticRegression"]
+__all__ = ["LogisticPath", "LogisticRegression", "fit_logistic", "logistic_path"]
+
+
+def logistic_path(
+    X: Any,
+    y: Any,
+    Cs: Any,
+    sample_weight: Any = None,
+    *,
+    fit_intercept: bool = True,
+    class_weight: Any = None,
+    tol: float = 1e-4,
+    max_iter: int = 100,
+) -> LogisticPath:
+    """Logistic regression for every C of a path, in shared passes over the data.
+
+    Args:
+        X: (n, d), dense or scipy sparse.
+        y: Labels (n,).
+        Cs: Weights of the loss (a,) > 0.
+        sample_weight: ω (n,) ≥ 0.
+        fit_intercept: Whether b is free.
+        class_weight: None, "balanced" or a mapping label → weight.
+        tol: As in `LogisticRegression`.
+        max_iter: Most steps of each fit.
+
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> path = logistic_path(X, [0, 1, 0, 1], [0.1, 1.0, 10.0])
+    >>> path.coef.shape, bool(np.all(np.diff(path.coef[:, 0, 0]) > 0))
+    ((3, 1, 1), True)
+    """
+    reader = LogisticRegression(
+        fit_intercept=fit_intercept, class_weight=class_weight, tol=tol, max_iter=max_iter
+    )
+    return reader.path(X, y, Cs, sample_weight)
 
 
 class LogisticRegression(Classifier):
@@ -106,6 +151,19 @@ class LogisticRegression(Classifier):
         self.n_jobs = n_jobs
         self.prior = prior
 
+    def path(self, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> LogisticPath:
+        """The fits for all of `Cs`, without fitting the estimator (see `logistic_path`)."""
+        reader = type(self)(**self.get_params(deep=False))
+        reader._check_parameters()
+        table = read_classes(reader, X, y, sample_weight, class_weight=self.class_weight)
+        return follow(
+            table,
+            Cs,
+            fit_intercept=bool(self.fit_intercept),
+            tol=float(self.tol),
+            max_iter=int(self.max_iter),
+        )
+
     def __sklearn_tags__(self) -> Any:
         """Sparse tables are welcome."""
         tags = super().__sklearn_tags__()
@@ -120,9 +178,23 @@ class LogisticRegression(Classifier):
             return super()._learn(*data)
 
     def _fit(self, table: Classes) -> dict[str, Any]:
+        check_weights(table)
         if l1_share(self):
             return self._publish(regress_sparse(self, table, self._wish(table)), table)
-        C = loss_weight(self)
+        if isinstance(self.C, str) and self.penalty is not None:
+            return self._fit_tuned(table)
+        problem, C = self._state(table, loss_weight(self))
+        return self._publish(regress(problem, C, self._wish(table)), table)
+
+    def _fit_tuned(self, table: Classes) -> dict[str, Any]:
+        problem, _ = self._state(table, 1.0)
+        precision = problem.penalty[0] * problem.mass[0]
+        tuned = tune(problem, precision, str(self.solver), int(self.max_iter))
+        problem, C = self._state(table, tuned.C)
+        wish = self._wish(table)._replace(start=problem.split(tuned.theta))
+        return self._publish(regress(problem, C, wish), table, *tuned.claims())
+
+    def _state(self, table: Classes, C: float) -> tuple[Logistic, float]:
         problem = state(
             table.X,
             table.codes,
@@ -132,7 +204,7 @@ class LogisticRegression(Classifier):
             fit_intercept=bool(self.fit_intercept),
             prior=None if self.prior is None else Prior(*self.prior),
         )
-        return self._publish(regress(problem, C, self._wish(table)), table)
+        return problem, C
 
     def _wish(self, table: Classes) -> Wish:
         start, c = None, 1 if len(table.classes) == 2 else len(table.classes)
@@ -141,7 +213,7 @@ class LogisticRegression(Classifier):
             start = (coef, np.broadcast_to(self.intercept_, (c,)))
         return Wish(str(self.solver), float(self.tol), int(self.max_iter), start)
 
-    def _publish(self, report: Report, table: Classes) -> dict[str, Any]:
+    def _publish(self, report: Report, table: Classes, *extra: Claim) -> dict[str, Any]:
         coef, intercept = report.problem.split(report.end.theta)
         coef, intercept = coef.astype(table.dtype), intercept.astype(table.dtype)
         two = len(coef) == 1
@@ -152,7 +224,7 @@ class LogisticRegression(Classifier):
             "n_iter_": np.array([report.end.iterations], dtype=np.int32),
             "model_": LinearModel(*((coef[0], intercept[0]) if two else (coef, intercept))),
             "status_": report.end.status,
-            "evidence_": Evidence(claims_of(report, tol=float(self.tol))),
+            "evidence_": Evidence([*claims_of(report, tol=float(self.tol)), *extra]),
             "_spread": spread_of(report),
         }
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from wonderland.core.errors import InputError, InputTypeError, nearest
 from wonderland.linear.logistic_fit import ROUTES
+from wonderland.shell.inputs import Classes
 
-__all__ = ["check_parameters", "explain_text", "l1_share", "loss_weight"]
+__all__ = ["check_parameters", "check_weights", "explain_text", "l1_share", "loss_weight"]
 
 PENALTIES = ("l2", "l1", "elasticnet", "deprecated", None)
 TUNERS = ("gradient",)
@@ -94,6 +95,19 @@ def _check_prior(model: Any) -> None:
             f"prior with l1_ratio={model.l1_ratio!r}, penalty={model.penalty!r}",
             "one of the two: the ℓ₁ norm is a prior of its own (Laplace's)",
             "Pass l1_ratio=0, or leave prior out",
+        )
+
+
+def check_weights(table: Classes) -> None:
+    """Refuse weights that leave one class only."""
+    if table.weight is None:
+        return
+    left = np.flatnonzero(np.bincount(table.codes, table.weight, len(table.classes)) > 0)
+    if len(left) < 2:
+        raise InputError(
+            f"all samples of positive weight belong to one class, {table.classes[left[0]]!r}",
+            "at least two classes with positive weight",
+            "Check sample_weight and class_weight",
         )
 
 

@@ -2,10 +2,11 @@
 
     H = Σ_i ω_i (diag p_i − p_i p_iᵀ) ⊗ x̃_i x̃_iᵀ / Σω + diag λ ,    x̃ = [x, 1]
 
-`Whole` sums all of it, (p, p). `ByClass` sums the blocks Σω p_c(1 − p_c) x̃x̃ᵀ on its diagonal, k of
-(q, q); `Spread` only the diagonal (p,), for wide sparse tables. Softmax scores may all move by the
-same vector without changing a probability; that direction is given the curvature of the average, so
-that a Cholesky factor exists; steps never use it, as gradients sum to zero over classes.
+`Whole` sums all of it, (p, p). `Shared` takes it for a Kronecker product of a (c, c) and a (q, q)
+factor; `Spread` sums only the diagonal (p,), for wide sparse tables. Softmax scores may all move by
+the same vector without changing a probability; that direction is given the curvature of the
+average, so that a Cholesky factor exists; steps never use it, as gradients sum to zero over
+classes.
 """
 
 from abc import ABC, abstractmethod
@@ -15,9 +16,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from wonderland.linear.logistic_problem import Logistic
-from wonderland.solve.newton_metric import Blocks, Dense, Diagonal, Metric
+from wonderland.solve.newton_metric import Dense, Diagonal, Metric, Product
 
-__all__ = ["ByClass", "Curvature", "Spread", "Whole"]
+__all__ = ["Curvature", "Shared", "Spread", "Whole"]
 
 
 class Curvature(ABC):
@@ -87,7 +88,8 @@ def _times(share: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
 def _gram(X: Any, h: np.ndarray, intercept: bool) -> np.ndarray:  # noqa: FBT001
     """Σ h x̃x̃ᵀ (q, q)."""
     d = X.shape[1]
-    G = np.empty((d + int(intercept),) * 2)
+    h = h.astype(X.dtype, copy=False)
+    G = np.empty((d + int(intercept),) * 2, X.dtype)
     if sp.issparse(X):
         G[:d, :d] = (X.T @ (sp.diags_array(h) @ X)).toarray()
     elif np.all(h >= 0):
@@ -101,24 +103,32 @@ def _gram(X: Any, h: np.ndarray, intercept: bool) -> np.ndarray:  # noqa: FBT001
     return G
 
 
-class ByClass(Curvature):
-    """The diagonal blocks."""
+class Shared(Curvature):
+    """H ≈ A ⊗ B + Λ with A = mean(diag p − ppᵀ) over samples and B = Σ tr(A_i) x̃x̃ᵀ / Σ tr(A_i).
+
+    How classes exchange probability and how columns vary together are taken for independent, as in
+    K-FAC (Martens & Grosse 2015). One table of columns then serves all classes.
+    """
 
     def sums(self, X: Any, P: np.ndarray, weight: np.ndarray | None, *, intercept: bool) -> Any:
-        """(m, c, q, q)."""
+        """(m, c·c + q·q): A and B, one behind the other."""
         several = weight is not None and weight.ndim == 2
         parts = []
-        for k, rows in enumerate(P):
+        for k, p in enumerate(P):
             own = weight[k] if several and weight is not None else weight
-            parts.append(np.stack([_gram(X, _times(p * (1 - p), own), intercept) for p in rows]))
+            share = p if own is None else p * own
+            A = np.diag(share.sum(axis=1)) - share @ p.T
+            B = _gram(X, _times((p * (1.0 - p)).sum(axis=0), own), intercept)
+            parts.append(np.concatenate([A.ravel(), B.ravel()]))
         return np.stack(parts)
 
     def metric(self, sums: Any, problem: Logistic) -> Metric:
-        """Cholesky of each block."""
-        d = problem.X.shape[1]
-        blocks = sums / problem.mass[0]
-        blocks[:, range(d), range(d)] += problem.penalty[0]
-        return Blocks([Dense(block) for block in blocks])
+        """Eigenvectors of both factors."""
+        c, q = problem.columns, problem.width
+        A = sums[: c * c].reshape(c, c) / problem.mass[0]
+        B = sums[c * c :].reshape(q, q) / problem.mass[0]
+        free = np.zeros(q - problem.X.shape[1])
+        return Product(A, B / max(float(np.trace(A)), 1e-300), np.append(problem.penalty[0], free))
 
 
 class Spread(Curvature):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from wonderland.linear.logistic_curvature import ByClass, Curvature, Spread, Whole
+from wonderland.linear.logistic_curvature import Curvature, Shared, Spread, Whole
 from wonderland.linear.logistic_problem import Logistic, Total, product, sweep
 from wonderland.solve.newton import Ask, End, Found, Rules, Search, drive, search
 from wonderland.solve.newton_metric import Metric
@@ -42,6 +42,9 @@ DENSE = 2500  # parameters of the widest Hessian that is factored whole
 CLASS = 4000  # columns of the widest block of one class
 SAMPLE = 50_000  # rows above which a sample of them comes first
 SHARE = 10  # a sample is one row in so many
+QUARTER = 4  # of the rows lead the way in single precision,
+LEAD = 8  # for so many steps
+LOOSE = {Shared: 1e7}  # precision is looser where the metric is far from the Hessian
 
 
 class Route(NamedTuple):
@@ -53,6 +56,7 @@ class Route(NamedTuple):
         curvature: What its metric is made of.
         renew: As in `Rules`.
         sample: Take one row in so many for the start; zero for none.
+        single: Whether a copy in single precision leads up to the last steps.
     """
 
     name: str
@@ -60,6 +64,7 @@ class Route(NamedTuple):
     curvature: Curvature
     renew: float = np.inf
     sample: int = 0
+    single: bool = False
 
 
 def choose(problem: Logistic, named: str = "auto") -> Route:
@@ -78,20 +83,38 @@ def choose(problem: Logistic, named: str = "auto") -> Route:
     if tall and n >= 20 * SHARE * p:
         reason = f"start and Hessian from one row in {SHARE}, then exact gradients of all rows"
         return Route("lbfgs", reason, metric, renew=4.0, sample=SHARE)
-    words = {Whole: "the whole Hessian", ByClass: "its blocks by class", Spread: "its diagonal"}
-    reason = f"{p} parameters: L-BFGS in the metric of {words[type(metric)]}"
-    return Route("lbfgs", reason, metric, renew=4.0)
+    if isinstance(metric, Shared):
+        reason = f"{p} parameters: single precision in a Kronecker metric, ended in double"
+        return Route("lbfgs", reason, metric, renew=0.0, single=True)
+    words = "the whole Hessian" if isinstance(metric, Whole) else "its diagonal"
+    reason = f"{p} parameters: L-BFGS in the metric of {words}"
+    return Route("lbfgs", reason, metric, renew=4.0 if isinstance(metric, Whole) else 0.0)
 
 
 def _metric(problem: Logistic) -> Curvature:
     p, sparse = problem.columns * problem.width, sp.issparse(problem.X)
     if p <= (500 if sparse else DENSE):
         return Whole()
-    return ByClass() if not sparse and problem.width <= CLASS else Spread()
+    return Shared() if not sparse and problem.width <= CLASS else Spread()
 
 
-def minimise(problem: Logistic, starts: np.ndarray, route: Route, rules: Rules) -> list[End]:
-    """Run the route on all m problems from θ (m, p)."""
+def minimise(
+    problem: Logistic,
+    starts: np.ndarray,
+    route: Route,
+    rules: Rules,
+    metrics: Sequence[Metric | None] | None = None,
+) -> list[End]:
+    """Run the route on all m problems from θ (m, p).
+
+    Args:
+        problem: m problems.
+        starts: (m, p).
+        route: From `choose`.
+        rules: When to stop.
+        metrics: Of Hessians near the starts, where they are known; then no sample is taken.
+    """
+    before = [0] * problem.fits
     if route.name == "trust-region":
         searches: list[Search] = [trust_region(theta, rules) for theta in starts]
     elif route.name == "descent":
@@ -101,23 +124,53 @@ def minimise(problem: Logistic, starts: np.ndarray, route: Route, rules: Rules) 
             for each in zip(starts, [rules] * len(starts), bounds.tolist(), strict=True)
         ]
     else:
-        metrics: Sequence[Metric | None] = [None] * problem.fits
-        if route.sample:
+        loose = LOOSE.get(type(route.curvature), 1.0)
+        rules = rules._replace(precision=float(np.clip(loose * rules.precision, 0, 1e-5)))
+        if route.single:
+            starts, metrics, before = _single(problem, starts, route, rules)
+        elif metrics is None:
             starts, metrics = _sampled(problem, starts, route, rules)
         rules = rules._replace(renew=route.renew)
+        if route.name == "newton":  # the last step costs little and squares the error
+            rules = rules._replace(precision=min(rules.precision, 1e-3 * rules.precision**1.25))
         searches = [
             search(theta, rules, metric) for theta, metric in zip(starts, metrics, strict=True)
         ]
-    return drive(oracle(problem, route.curvature), searches)
+    ends = drive(oracle(problem, route.curvature), searches)
+    return [
+        end._replace(iterations=end.iterations + more)
+        for end, more in zip(ends, before, strict=True)
+    ]
+
+
+def _single(
+    problem: Logistic, starts: np.ndarray, route: Route, rules: Rules
+) -> tuple[np.ndarray, list[Metric | None], list[int]]:
+    """Start, metric and steps taken, in single precision: first with the metric at the start."""
+    if rules.max_iter < LEAD:
+        return starts, [None] * problem.fits, [0] * problem.fits
+    single = problem._replace(X=problem.X.astype(np.float32))
+    first = rules._replace(tol=0.0, max_iter=LEAD, renew=0.0)
+    part = single.rows(slice(None, None, QUARTER)) if len(problem.codes) >= SAMPLE // 10 else single
+    part = part._replace(X=np.ascontiguousarray(part.X))
+    ends = drive(oracle(part, route.curvature), [search(theta, first) for theta in starts])
+    # Below these, f and ∇f in single precision are noise.
+    rest = rules._replace(tol=max(rules.tol, 1e-6), precision=max(rules.precision, 1e-6), renew=0.0)
+    again = [search(end.theta, rest) for end in ends]
+    ends = drive(oracle(single, route.curvature), again)
+    thetas = np.stack([end.theta for end in ends])
+    return thetas, [end.metric for end in ends], [end.iterations for end in ends]
 
 
 def _sampled(
     problem: Logistic, starts: np.ndarray, route: Route, rules: Rules
 ) -> tuple[np.ndarray, list[Metric | None]]:
     """Start and metric from one row in `route.sample`, solved well enough for a start."""
+    if not route.sample or rules.max_iter == 0:
+        return starts, [None] * problem.fits
     part = problem.rows(slice(None, None, route.sample))
     part = part._replace(X=np.ascontiguousarray(part.X))
-    if len(np.unique(part.codes)) < problem.classes or not np.all(part.mass > 0):
+    if np.any(np.bincount(part.codes, minlength=problem.classes) == 0) or not np.all(part.mass > 0):
         return starts, [None] * problem.fits
     loose = rules._replace(tol=np.inf, precision=1e-5, renew=np.inf, max_iter=20)
     ends = drive(oracle(part, route.curvature), [search(theta, loose) for theta in starts])

@@ -17,7 +17,8 @@ from wonderland.solve.newton_metric import Dense
 
 __all__ = ["Spread", "spread_of"]
 
-CHEAP = 2e9  # multiplications of a Hessian that is taken for the errors alone
+WIDE = 2500  # parameters of the widest Hessian that is inverted
+CHEAP = 2e8  # multiplications of a Hessian that is taken for the errors alone
 
 
 class Spread(NamedTuple):
@@ -71,7 +72,8 @@ def _hessian(report: Report) -> Dense | None:
         return end.metric
     p = problem.columns * problem.width
     cost = float(problem.X.shape[0]) * p**2 / 2
-    return _taken(problem, end.theta) if cost <= CHEAP and p <= 2500 else None
+    wanted = cost <= CHEAP or not problem.penalty.any()
+    return _taken(problem, end.theta) if wanted and p <= WIDE else None
 
 
 def _taken(problem: Logistic, theta: np.ndarray) -> Dense | None:

@@ -23,6 +23,7 @@ from wonderland.core.blocks import map_rows
 
 __all__ = ["Logistic", "Total", "back", "bend", "losses", "part_of", "product", "scores", "sweep"]
 
+FEWEST = 512  # rows of a block: narrower products waste the time in which BLAS packs them
 CACHE = 1 << 16  # entries of a block of rows: half a megabyte, within the second cache
 
 
@@ -30,7 +31,7 @@ class Logistic(NamedTuple):
     """m problems on the same table.
 
     Attributes:
-        X: (n, d) float64, dense or CSR.
+        X: (n, d) float64, dense or CSR; float32 for the way up to the last steps.
         codes: Class numbers (n,).
         classes: k.
         weight: ω (n,), one row for each problem (m, n), or None for ones.
@@ -118,7 +119,6 @@ def sweep(
     problem: Logistic,
     thetas: np.ndarray,
     curvature: Summed | None = None,
-    kept: np.ndarray | None = None,
 ) -> Total:
     """Sums over all rows at m points θ (m, p).
 
@@ -126,7 +126,6 @@ def sweep(
         problem: m problems.
         thetas: (m, p).
         curvature: curvature(X, P, ω) sums Hessians over a block; P as from `losses`.
-        kept: Where to leave the scores (m, c, n).
     """
     coef, intercept = problem.split(thetas)
     n, d = problem.X.shape
@@ -134,9 +133,11 @@ def sweep(
 
     def work(start: int, stop: int) -> Total:
         total = None
-        step = stop - start if sp.issparse(problem.X) else max(256, CACHE // max(width, 1))
+        step = stop - start if sp.issparse(problem.X) else max(FEWEST, CACHE // max(width, 1))
+        if curvature is not None:  # a (q, q) product pays off with more rows than it has columns
+            step = max(step, 4 * width)
         for low in range(start, stop, max(step, 1)):
-            part = _block(problem, low, min(low + step, stop), (coef, intercept), curvature, kept)
+            part = _block(problem, low, min(low + step, stop), (coef, intercept), curvature)
             total = part if total is None else total + part
         if total is None:
             raise ValueError("a sweep needs rows")
@@ -152,16 +153,17 @@ def _block(
     stop: int,
     at: tuple[np.ndarray, np.ndarray],
     curvature: Summed | None,
-    kept: np.ndarray | None,
 ) -> Total:
     X = part_of(problem.X, start, stop)
     weight = None if problem.weight is None else problem.weight[..., start:stop]
-    Z = scores(X, *at)
-    if kept is not None:
-        kept[..., start:stop] = Z
+    Z = scores(X, *(part.astype(X.dtype, copy=False) for part in at))
     loss, R, P = losses(Z, problem.codes[start:stop], weight)
-    gradient = back(R, X, fit_intercept=problem.fit_intercept)
-    return Total(loss, gradient, None if curvature is None else curvature(X, P, weight))
+    gradient = back(R.astype(X.dtype, copy=False), X, fit_intercept=problem.fit_intercept)
+    return Total(
+        loss,
+        gradient.astype(np.float64, copy=False),
+        None if curvature is None else curvature(X, P, weight),
+    )
 
 
 def part_of(X: Any, start: int, stop: int) -> Any:
@@ -217,11 +219,11 @@ def losses(
 
 def _two(Z: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """ℓ = log(1 + e^u), |r| = 1/(1 + e^−u), with u = −z for the second class, z for the first."""
-    sign = 1.0 - 2.0 * codes
+    sign = (1 - 2 * codes).astype(Z.dtype)
     u = Z * sign
     e = np.exp(-np.abs(u))  # never overflows
     q = np.where(u > 0, 1.0, e)
-    loss = np.log1p(e)
+    loss = np.log1p(e).astype(np.float64, copy=False)
     loss += np.maximum(u, 0.0)
     e += 1.0
     q /= e
@@ -237,7 +239,7 @@ def _many(Z: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
     P[own] = 0.0
     rest = P.sum(axis=1)  # of the other classes: 1 − p keeps its digits
     total = rest + mine
-    loss = np.where(lead == 0, np.log1p(rest), np.log(total) - lead)
+    loss = np.where(lead == 0, np.log1p(rest), np.log(total) - lead).astype(np.float64)
     P /= total[:, None]
     R = P.copy()
     R[own] = -rest / total
@@ -253,7 +255,7 @@ def product(problem: Logistic, thetas: np.ndarray, vectors: np.ndarray) -> np.nd
 
     def work(start: int, stop: int) -> np.ndarray:
         total = np.zeros((*along[1].shape, problem.width))
-        step = stop - start if sp.issparse(problem.X) else max(256, CACHE // max(width, 1))
+        step = stop - start if sp.issparse(problem.X) else max(FEWEST, CACHE // max(width, 1))
         for low in range(start, stop, max(step, 1)):
             high = min(low + step, stop)
             X = part_of(problem.X, low, high)

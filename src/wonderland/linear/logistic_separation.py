@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from wonderland.core.status import Status
-from wonderland.linear.logistic_certificate import Certificate
-from wonderland.linear.logistic_problem import Logistic
+from wonderland.linear.logistic_certificate import Certificate, least_margin
+from wonderland.linear.logistic_problem import Logistic, scores
 from wonderland.solve.newton import End
 
 __all__ = ["Verdict", "judge"]
@@ -22,6 +22,7 @@ __all__ = ["Verdict", "judge"]
 DECIDED = (
     100_000  # entries of the table up to which the exact decision is taken without being asked
 )
+LONG = 1e-4  # relative length of a last step that has not settled
 FAR = 12.0  # lead at which an unpenalised fit is suspected of running away
 
 
@@ -52,24 +53,40 @@ def judge(problem: Logistic, end: End, proof: Certificate, *, ask: bool = False)
     if free and sound and proof.extreme < FAR:
         meaning = "proved by the residuals, weights under which the classes meet: see gradient_norm"
         return Verdict(meaning, separable=False)
+    if free and sound and _runs_away(problem, end):
+        meaning = "up to samples on the plane: along this direction no sample's loss ever grows"
+        direction = end.step.reshape(own.shape)
+        return Verdict(meaning, separable=False, direction=direction, weakly=True)
     if ask or free or np.prod(problem.X.shape) * (problem.classes - 1) ** 2 <= DECIDED:
-        return _decided(problem)
+        return _decided(problem, touching=free)
     return Verdict("not decided: this fit does not separate; another plane might", separable=None)
 
 
-def _decided(problem: Logistic) -> Verdict:
+def _runs_away(problem: Logistic, end: End) -> bool:
+    """Whether the last step still goes far, and puts no sample further on the wrong side."""
+    size = float(np.abs(end.step).max())
+    if size < LONG * float(np.abs(end.theta).max()):
+        return False
+    coef, intercept = problem.split(end.step / size)
+    Z = scores(problem.X, coef[None], intercept[None])[0]
+    weight = None if problem.weight is None else np.atleast_2d(problem.weight)[0]
+    least, most = least_margin(Z, problem.codes, weight)
+    return least >= -1e-7 * float(np.abs(Z).max()) and most > 0
+
+
+def _decided(problem: Logistic, *, touching: bool) -> Verdict:
     from wonderland.solve.separation import separate  # only where it is asked
 
     problem = _positive(problem)
     c, q = problem.columns, problem.width
     if problem.classes == 2:
         signs = 2.0 * problem.codes - 1.0
-        found = separate(problem.X, signs, fit_intercept=problem.fit_intercept, widest=False)
+        found = separate(problem.X, signs, fit_intercept=problem.fit_intercept, widest=touching)
         tail = [found.intercept] if problem.fit_intercept else []
         direction = np.append(found.coef, tail).reshape(c, q)
     else:
         rows = _kesler(problem)
-        found = separate(rows, np.ones(len(rows)), fit_intercept=False, widest=False)
+        found = separate(rows, np.ones(len(rows)), fit_intercept=False, widest=touching)
         direction = found.coef.reshape(c, q)
     if found.separable:
         return Verdict(f"decided exactly: {found.proof}", separable=True, direction=direction)

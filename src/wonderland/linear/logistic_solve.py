@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wonderland.core.blocks import calm
 from wonderland.core.status import Status
 from wonderland.linear.logistic_certificate import certify
 from wonderland.linear.logistic_evidence import Report
@@ -12,7 +13,7 @@ from wonderland.linear.logistic_problem import Logistic, scores
 from wonderland.linear.logistic_separation import judge
 from wonderland.solve.newton import Rules
 
-__all__ = ["Prior", "Wish", "regress", "state"]
+__all__ = ["Prior", "Wish", "regress", "rules_of", "state"]
 
 
 class Prior(NamedTuple):
@@ -69,20 +70,19 @@ def regress(problem: Logistic, C: float, wish: Wish) -> Report:
     """Solve one problem and prove it."""
     route = choose(problem, wish.solver)
     start = _start(problem, wish)
-    rules = _rules(problem, wish)
-    if route.name == "newton":  # the last step costs little and squares the error
-        rules = rules._replace(precision=min(rules.precision, 1e-18))
-    ends = minimise(problem, start[None], route, rules)
+    with calm(0.0):  # BLAS threads that wait for work would take cores from those that share rows
+        ends = minimise(problem, start[None], route, rules_of(problem, wish.tol, wish.max_iter))
     return _proved(problem, ends[0], C, route.name, route.reason)
 
 
-def _rules(problem: Logistic, wish: Wish) -> Rules:
+def rules_of(problem: Logistic, tol: float, max_iter: int) -> Rules:
+    """When to stop: f within rounding of its minimum costs a pass or two more than `tol` does."""
     weight = problem.weight
     least = 1.0 if weight is None else float(weight[weight > 0].min())
     # Σωℓ below ω_min·log 2 means that every sample has p > ½: the classes are separated.
     floor = -np.inf if problem.penalty.any() else least * np.log(2.0) / float(problem.mass[0])
-    precision = float(np.clip(1e-4 * wish.tol**2, 1e-20, 1e-12))
-    return Rules(wish.tol, precision, wish.max_iter, floor=floor)
+    precision = float(np.clip(1e-4 * tol**2, 1e-20, 1e-12))
+    return Rules(tol, precision, max_iter, floor=floor)
 
 
 def _start(problem: Logistic, wish: Wish) -> np.ndarray:

@@ -119,18 +119,21 @@ class _Curvature:
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
         self.pairs: list[tuple[np.ndarray, np.ndarray, float]] = []
-        self.hessians = 0
+        self.hessians, self.length = 0, 1.0
 
     def learn(self, step: np.ndarray, change: np.ndarray, metric: Metric | None) -> None:
         """A new Hessian, or the pair s = Δθ, y = Δ∇f of the step that led here."""
         if metric is not None:
             self.metric, self.hessians = metric, self.hessians + 1
             self.pairs.clear()
+            self.length = 1.0
             return
         curved = float(step @ change)
         # Below rounding the pair would tell of the noise in ∇f.
         if curved > UNIT * float(np.linalg.norm(step) * np.linalg.norm(change)):
             self.pairs = [*self.pairs[1 - MEMORY :], (step, change, curved)]
+            # The length B₀ gives a step, corrected by the curvature met along the last one.
+            self.length = curved / max(float(change @ self.metric.solve(change)), 1e-300)
 
     def direction(self, gradient: np.ndarray) -> np.ndarray:
         """−B∇f by the two loops of L-BFGS."""
@@ -139,7 +142,7 @@ class _Curvature:
             share = float(s @ q) / curved
             q -= share * y
             used.append(share)
-        r = self.metric.solve(q)
+        r = self.length * self.metric.solve(q)
         for (s, y, curved), share in zip(self.pairs, reversed(used), strict=True):
             r += (share - float(y @ r) / curved) * s
         return -r

@@ -2,20 +2,20 @@
 
     Dense      B = H⁻¹ by Cholesky of the scaled Hessian; where H is singular the pseudo-inverse,
                which leaves alone what no data determine
-    Blocks     B = diag(H₁₁⁻¹, …, H_cc⁻¹), one block for each class
+    Product    B = (A ⊗ G + Λ)⁻¹, what couples classes times what couples columns
     Diagonal   B = 1/diag(H)
 
 Scaling H to unit diagonal first takes away what is due to the columns' units. Shapes: H (p, p).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
-__all__ = ["Blocks", "Dense", "Diagonal", "Metric"]
+__all__ = ["Dense", "Diagonal", "Metric", "Product"]
 
+WIDE = 200  # columns above which a Kronecker factor is decomposed in single precision
 SINGULAR = 1e-13  # of the largest eigenvalue of the scaled Hessian: a direction without curvature
 
 
@@ -84,22 +84,36 @@ def _pseudo_inverse(scaled: np.ndarray) -> np.ndarray:
     return (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
 
 
-class Blocks(Metric):
-    """One metric for each of c blocks of equal size (p = c·q)."""
+class Product(Metric):
+    """B = (A ⊗ G + Λ)⁻¹ from the eigenvectors of both factors: A (c, c), G (q, q), Λ (q,).
 
-    def __init__(self, blocks: Sequence[Metric]) -> None:
-        self.blocks = list(blocks)
+    Λ is raised to 10⁻⁵ of G's diagonal where it is smaller, which keeps single precision sound.
+    """
+
+    def __init__(self, A: np.ndarray, G: np.ndarray, ridge: np.ndarray) -> None:
+        floor = np.maximum(ridge, 1e-5 * np.diag(G))
+        self.scale = 1.0 / np.sqrt(np.where(floor > 0, floor, 1.0))
+        inner = G * self.scale * self.scale[:, None]
+        # Wide factors in single precision: this is a metric, and f and ∇f judge the steps.
+        inner = inner.astype(np.float32 if len(G) > WIDE else np.float64)
+        values, self.rows = eigh(inner, check_finite=False, overwrite_a=True, driver="evd")
+        shares, self.classes = eigh(A)
+        self.values = 1.0 + np.maximum(shares, 0.0)[:, None] * np.maximum(values, 0.0)
+        self.factor = 1.0
 
     def solve(self, gradient: np.ndarray) -> np.ndarray:
-        """Each block by itself."""
-        parts = gradient.reshape(len(self.blocks), -1)
-        return np.concatenate(
-            [one.solve(part) for one, part in zip(self.blocks, parts, strict=True)]
-        )
+        """(A ⊗ G + Λ)⁻¹∇f."""
+        table = self.classes.T @ (gradient.reshape(len(self.classes), -1) * self.scale)
+        table = (table.astype(self.rows.dtype) @ self.rows) / self.values
+        table = self.classes @ (table.astype(self.rows.dtype) @ self.rows.T) * self.scale
+        return np.asarray(table, dtype=np.float64).ravel() / self.factor
 
-    def rescaled(self, factor: float) -> "Blocks":
-        """Each block rescaled."""
-        return Blocks([one.rescaled(factor) for one in self.blocks])
+    def rescaled(self, factor: float) -> "Product":
+        """The metric of the Hessian times `factor`."""
+        other = object.__new__(Product)
+        other.__dict__.update(self.__dict__)
+        other.factor = self.factor * factor
+        return other
 
 
 class Diagonal(Metric):
