@@ -154,3 +154,18 @@ def test_wrong_recipes_are_told(rng):
     ):
         with pytest.raises(wl.InputError):
             wrong()
+
+
+def test_parquet_is_read_once(rng, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    X, y = data(rng, n=4000)
+    columns = {f"x{j}": X[:, j] for j in range(3)} | {"y": y}
+    parquet.write_table(pa.table(columns), tmp_path / "rows.parquet", row_group_size=500)
+    recipe = wl.kernels.Nystroem(25, landmarks=X[:25])
+    model = wl.KernelRidge(0.3, kernel="rbf", gamma=0.2, approximation=recipe)
+    expected = model.fit(X, y).predict(X[:20])
+    model.fit(str(tmp_path / "rows.parquet"), "y")
+    names = list(model.feature_names_in_)
+    assert names == ["x0", "x1", "x2"]
+    np.testing.assert_allclose(model.model_.predict(X[:20]), expected, rtol=1e-7, atol=1e-8)
