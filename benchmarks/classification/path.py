@@ -38,7 +38,7 @@ class Data(NamedTuple):
     Cs: np.ndarray
 
 
-def made(rows: int = 3000, columns: int = 600, seed: int = 0) -> Data:
+def made(rows: int = 2000, columns: int = 500, seed: int = 0) -> Data:
     """Neighbouring columns correlate by a half; one in twenty carries a coefficient."""
     chance = np.random.default_rng(seed)
     X = chance.normal(size=(rows, columns))
