@@ -193,6 +193,7 @@ CLASSIFIERS = [
         exact=False,
         claims=LOGISTIC,
     ),
+    Labels("kernel machine", wl.SVC, exact=False, claims=("primal", "dual", "duality_gap")),
     Labels("linear svc", wl.LinearSVC, exact=False, claims=(*MARGIN, "gradient_norm")),
     Labels("linear svc, hinge", lambda: wl.LinearSVC(loss="hinge"), exact=False, claims=MARGIN),
     Labels(
