@@ -75,7 +75,7 @@ def solve_l1_path(
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]])
     >>> path = solve_l1_path(X, np.array([-1.0, -1.0, 1.0, 1.0]), Cs=[10.0, 0.1])
     >>> path.nonzeros
-    array([2, 0])
+    array([1, 0])
     """
     solver = SparseNewton(X, target, weight, l1_ratio, fit_intercept=fit_intercept, loss=loss)
     least = solver.least()
