@@ -168,6 +168,8 @@ class SVC(Classifier):
         if len(problems) > 1 and 4.0 * gram.n**2 <= memory_of(self):
             gram = gram.keep()
         told = solve_all(gram, problems, cost, limits)
+        if np.isinf(float(self.C)):
+            _refuse_inseparable(told)
         found = supports(table.codes, len(table.classes), problems, told)
         fixed = self._published(kernel, table, found, told)
         if self.probability is True:
@@ -274,3 +276,23 @@ class SVC(Classifier):
 
 
 TINY = 1e-300
+
+
+def _refuse_inseparable(told: list[Told]) -> None:
+    """A hard margin that no step could reach: the averages of both classes that meet."""
+    for fact in told:
+        beta, norm = fact.fit.beta, fact.fit.certificate.norm
+        mass = 0.5 * float(np.abs(beta).sum())
+        if fact.fit.status.ok or mass <= 0 or norm > (MEETING * mass) ** 2:
+            continue
+        error = InputError(
+            f"C is inf, but no surface of this kernel separates {fact.name}: weighted averages of "
+            f"both are the same point (up to {np.sqrt(max(norm, 0.0)) / mass:.1e})",
+            "classes that the kernel separates, for a hard margin",
+            "Pass a finite C; the weights that prove it are in this error's `certificate`",
+        )
+        error.certificate = np.abs(beta) / mass  # type: ignore[attr-defined]
+        raise error
+
+
+MEETING = 1e-4  # distance of the averages below which they count as one point
