@@ -227,6 +227,16 @@ def test_every_name_of_the_front_page_exists():
         wl.nothing  # noqa: B018
 
 
+def test_type_checkers_see_every_name_of_the_front_page():
+    branch = next(
+        node
+        for node in ast.parse((SOURCE / "__init__.py").read_text()).body
+        if isinstance(node, ast.If)
+    )
+    seen = {alias.asname for node in branch.body for alias in node.names}
+    assert seen == set(wl.__all__) - {"__version__"}
+
+
 def fresh(program: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

@@ -18,9 +18,9 @@ _HOME = {
     "LinearSVC": "wonderland.svm.linear_svc",
     "LinearSVR": "wonderland.svm.linear_svr",
     "LogisticRegression": "wonderland.linear.logistic",
+    "OneClassSVM": "wonderland.svm.one_class",
     "Perceptron": "wonderland.linear.perceptron",
     "Ridge": "wonderland.linear.ridge",
-    "OneClassSVM": "wonderland.svm.one_class",
     "SVC": "wonderland.svm.svc",
     "SVR": "wonderland.svm.svr",
     "Solution": "wonderland.core.solution",
@@ -105,3 +105,6 @@ if TYPE_CHECKING:
     from wonderland.svm.linear_pure import fit_linear_svr as fit_linear_svr
     from wonderland.svm.linear_svc import LinearSVC as LinearSVC
     from wonderland.svm.linear_svr import LinearSVR as LinearSVR
+    from wonderland.svm.one_class import OneClassSVM as OneClassSVM
+    from wonderland.svm.svc import SVC as SVC
+    from wonderland.svm.svr import SVR as SVR

@@ -7,8 +7,8 @@ The table is Z = [X, 1] (n, p), p = d + 1: the intercept is the last column (p =
     gram        Z_Lᵀ diag(D) Z_R       (|L|, |R|)
 
 A dense X is read through a stock of its columns, gathered once each when they are first needed, so
-that most passes touch few columns only; X in Fortran order is its own stock. A CSR X keeps its
-transpose in addition; no product densifies more than a block of rows of the active columns.
+that most passes touch few columns only. A CSR X keeps its transpose in addition; no product
+densifies more than a block of rows of the active columns.
 """
 
 from abc import ABC, abstractmethod
