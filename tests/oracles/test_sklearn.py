@@ -142,6 +142,10 @@ CHECKED = [
     wl.Ridge("gradient"),
     wl.LogisticRegression(),
     wl.LogisticRegression(solver="trust-region"),
+    wl.SVC(),
+    wl.SVC(kernel="linear"),
+    wl.SVR(),
+    wl.OneClassSVM(),
 ]
 
 

@@ -222,3 +222,11 @@ def test_a_kernel_that_is_none_is_told_with_a_witness(rng):
     with pytest.warns(UserWarning, match=r"αᵀKα = -"):
         fitted = wl.SVC(kernel="sigmoid", gamma=2.0, coef0=-1.0).fit(X, y)
     assert fitted.evidence_["positive_semidefinite"].holds is False
+
+
+def test_rows_of_zeros_have_no_length_to_divide_by(rng):
+    X, y = table(rng, n=40)
+    X[:5] = 0.0
+    fitted = wl.SVC(kernel="linear", tol=1e-9).fit(X, y)
+    theirs = sk.SVC(kernel="linear", tol=1e-9).fit(X, y)
+    np.testing.assert_allclose(fitted.decision_function(X), theirs.decision_function(X), atol=1e-5)

@@ -30,6 +30,7 @@ TURNS = 30
 LARGEST = 8192  # free variables whose matrix is factorised
 SHIFT = 1e-13  # of the mean diagonal, added so that dependent samples can be factorised
 CORRECTIONS = 3
+FLAT = 1e-12  # of the largest k(x_i, x_i): where it is zero g alone says which bound is meant
 WORK = 2e10  # cubes of the number of free variables that one walk may spend
 
 
@@ -51,7 +52,9 @@ def newton(problem: BoxProblem, gram: Gram, start: Point, bias: float, tol: floa
         tol: Violation to reach.
     """
     beta, g = start
-    scale = np.maximum(gram.diagonal(), np.finfo(float).tiny)
+    scale = gram.diagonal()
+    largest = float(scale.max())
+    scale = np.maximum(scale, FLAT * largest if largest > 0 else 1.0)
     for _ in range(TURNS):
         places = _Places.read(problem, beta, (g - bias) / scale, scale)
         if not 0 < places.free.sum() <= LARGEST:
