@@ -14,13 +14,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wonderland.core.errors import InputError, InputTypeError
 from wonderland.core.evidence import Claim
+from wonderland.core.random import seed_of
 from wonderland.core.status import Status
-from wonderland.kernels.low_rank import Features
+from wonderland.kernels.kernel import Kernel
+from wonderland.kernels.low_rank import Approximation, Features
+from wonderland.solve.interior_routes import Answer, solve_intervals
 from wonderland.svm.kernel_model import FeatureModel
-from wonderland.svm.linear_pure import fit_linear_svc, fit_linear_svr
+from wonderland.svm.linear_problem import of_signs, of_targets
 
-__all__ = ["ApproximateFit", "Machine", "fit_machines"]
+__all__ = ["ApproximateFit", "Machine", "check_approximation", "features_of", "fit_machines"]
+
+STEPS = 1000
 
 
 class Machine(NamedTuple):
@@ -48,11 +54,66 @@ class ApproximateFit(NamedTuple):
         model: x ↦ the scores of all problems (s,), or a number where there is one.
         claims: Evidence.
         status: The first that fell short, else the first.
+        support: Rows whose multiplier is not zero in any of them (m,).
+        steps: Of the solver, for each problem (s,).
     """
 
     model: FeatureModel
     claims: list[Claim]
     status: Status
+    support: np.ndarray
+    steps: np.ndarray
+
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """Fitted attributes that all machines on features have."""
+        return {
+            "support_": self.support.astype(np.int32),
+            "dual_coef_": np.atleast_2d(self.model.coef),
+            "intercept_": np.atleast_1d(self.model.intercept),
+            "fit_status_": 0 if self.status.ok else 1,
+            "n_iter_": self.steps,
+            "model_": self.model,
+            "status_": self.status,
+        }
+
+
+def check_approximation(model: Any) -> None:
+    """Raise an InputError where `approximation` cannot be used with the other parameters."""
+    if model.approximation is None:
+        return
+    if not isinstance(model.approximation, Approximation):
+        raise InputTypeError(
+            f"approximation is {model.approximation!r}",
+            "wl.kernels.Nystroem, RandomFeatures or PivotedCholesky, or None",
+            "Pass approximation=wl.kernels.Nystroem(300)",
+        )
+    if isinstance(model.kernel, str) and model.kernel == "precomputed":
+        raise InputError(
+            "kernel='precomputed' together with an approximation",
+            "a kernel that can be asked for its values: features are made of them",
+            "Pass the kernel itself and the samples",
+        )
+    if np.isinf(float(model.C)):
+        raise InputError(
+            "C is inf together with an approximation",
+            "a finite C: what features of a low rank do not separate the kernel may",
+            "Pass a large C, such as C=1e6, or approximation=None",
+        )
+    if getattr(model, "probability", False) is True:
+        raise InputError(
+            "probability=True together with an approximation",
+            "scores; sigmoids on held-out parts are there for the exact machine only",
+            "Pass probability=False, and calibrate the scores from outside",
+        )
+
+
+def features_of(model: Any, kernel: Kernel, X: Any, cost: np.ndarray) -> Features:
+    """φ from those samples that count, by the recipe and the seed of an estimator."""
+    counts = cost > 0
+    part = X if counts.all() else X[counts]
+    chance = np.random.default_rng(seed_of(model.random_state))
+    return model.approximation.features(kernel, part, chance)
 
 
 def fit_machines(
@@ -75,52 +136,54 @@ def fit_machines(
     """
     table = np.concatenate([block for _, block in phi.blocks(X)])
     found = [_solve(table, machine, tol) for machine in machines]
-    coef = np.stack([np.asarray(solution.model.coef) for solution in found])
-    intercept = np.array([float(solution.model.intercept) for solution in found])
+    coef = np.stack([np.asarray(answer.point.w) for answer in found])
+    intercept = np.array([float(answer.point.b) for answer in found])
     alone = len(found) == 1
     model = FeatureModel(phi, coef[0] if alone else coef, intercept[0] if alone else intercept)
-    statuses = [solution.ended for solution in found]
+    statuses = [answer.status for answer in found]
     worst = next((status for status in statuses if not status.ok), statuses[0])
-    trace, kept = float(np.sum(phi.own(X))), float(np.einsum("ij,ij->", table, table))
-    claims = _claims(machines, found, tol)
-    return ApproximateFit(model, claims + phi.claims(trace, kept, X), worst)
+    held = [m.rows[answer.point.beta != 0] for m, answer in zip(machines, found, strict=True)]
+    support = np.unique(np.concatenate(held))
+    claims = _claims(found, len(support), tol) + _error(phi, X, table, machines)
+    steps = np.array([answer.steps for answer in found], np.int32)
+    return ApproximateFit(model, claims, worst, support, steps)
 
 
-def _solve(table: np.ndarray, machine: Machine, tol: float) -> Any:
-    whole = len(machine.rows) == len(table)
-    part = table if whole else table[machine.rows]
-    given = part, machine.target, 1.0
+def _error(phi: Features, X: Any, table: np.ndarray, machines: Sequence[Machine]) -> list[Claim]:
+    """How far φ is from the kernel on the samples that take part."""
+    rows = np.unique(np.concatenate([machine.rows for machine in machines]))
+    if len(rows) < len(table):
+        X, table = X[rows], table[rows]
+    return phi.claims(float(np.sum(phi.own(X))), float(np.einsum("ij,ij->", table, table)), X)
+
+
+def _solve(table: np.ndarray, machine: Machine, tol: float) -> Answer:
+    part = table if len(machine.rows) == len(table) else table[machine.rows]
+    target, cost = machine.target, machine.cost
     if machine.epsilon is None:
-        return fit_linear_svc(*given, sample_weight=machine.cost, loss="hinge", tol=tol)
-    return fit_linear_svr(*given, machine.epsilon, sample_weight=machine.cost, tol=tol)
+        problem = of_signs(part, target, cost, intercept=True, squared=False)
+    else:
+        problem = of_targets(part, target, machine.epsilon, cost, intercept=True, squared=False)
+    return solve_intervals(problem, tol, STEPS)
 
 
-def _claims(machines: Sequence[Machine], found: list[Any], tol: float) -> list[Claim]:
+def _claims(found: Sequence[Answer], support: int, tol: float) -> list[Claim]:
     """Sums of objectives, the worst of the rest."""
-    over = f", summed over {len(found)} problems" if len(found) > 1 else ""
-    values = [solution.evidence for solution in found]
-    gap = max(float(v["duality_gap"]) for v in values)
-    support = [
-        machine.rows[np.asarray(v["dual_coef"]) != 0]
-        for machine, v in zip(machines, values, strict=True)
-    ]
+    several = len(found) > 1
+    over = f", summed over {len(found)} problems" if several else ""
+    most = f", the worst of {len(found)} problems" if several else ""
+    seen = [answer.certificate for answer in found]
+    norm = max(float(np.linalg.norm(answer.point.w)) for answer in found)
     return [
-        Claim.fact("solver", f"features, {values[0]['solver']}", "the linear machine on φ(X)"),
-        Claim.fact(
-            "primal",
-            sum(float(v["primal"]) for v in values),
-            f"½‖w‖² + Σ C_i loss on the features{over}",
-        ),
-        Claim.fact("dual", sum(float(v["dual"]) for v in values), f"a lower bound of it{over}"),
+        Claim.fact("solver", f"features, {found[0].solver}", "the linear machine on φ(X)"),
+        Claim.fact("primal", sum(float(c.primal) for c in seen), f"½‖w‖² + C Σ ω loss{over}"),
+        Claim.fact("dual", sum(float(c.dual) for c in seen), f"a lower bound of it{over}"),
         Claim.below(
             "duality_gap",
-            gap,
+            max(float(c.gap) for c in seen),
             tol,
-            "(primal − dual)/primal, the largest: no solution on these features is better by more",
+            f"(primal − dual)/primal: no solution on these features is better by more{most}",
         ),
-        Claim.fact(
-            "support_vectors",
-            len(np.unique(np.concatenate(support))),
-            "samples with a multiplier that is not zero",
-        ),
+        Claim.fact("support_vectors", support, "samples with a multiplier that is not zero"),
+        Claim.fact("margin", 1.0 / norm if norm > 0 else np.inf, f"γ = 1/‖w‖{most}"),
     ]

@@ -216,8 +216,8 @@ def check_finite_cost(C: float) -> None:
 
 def hyperplane(model: Any) -> np.ndarray:
     """The hyperplane of each machine (s, d); only the linear kernel has one."""
-    if model.kernel != "linear":
-        raise AttributeError("coef_ is only available when using a linear kernel")
+    if model.kernel != "linear" or getattr(model, "approximation", None) is not None:
+        raise AttributeError("coef_ is only available when using a linear kernel, and exactly")
     model._require_fit()
     found = np.atleast_2d(model.model_.coef) @ model.support_vectors_
     return np.asarray(found.toarray() if sp.issparse(found) else found)

@@ -21,6 +21,12 @@ from wonderland.kernels.kernel import Kernel
 from wonderland.shell.classifier import Classifier
 from wonderland.shell.inputs import Classes
 from wonderland.solve.box_gram import Gram
+from wonderland.svm.approximate_machine import (
+    Machine,
+    check_approximation,
+    features_of,
+    fit_machines,
+)
 from wonderland.svm.kernel_machine import (
     KernelScores,
     check_bounds,
@@ -37,6 +43,7 @@ from wonderland.svm.kernel_machine_calibration import couple, sigmoid
 from wonderland.svm.kernel_machine_evidence import Told, claims_of, worst
 from wonderland.svm.kernel_machine_held_out import calibrated
 from wonderland.svm.kernel_machine_pairs import (
+    Duel,
     Supports,
     as_one_against_rest,
     duels,
@@ -44,6 +51,7 @@ from wonderland.svm.kernel_machine_pairs import (
     supports,
     votes,
 )
+from wonderland.svm.kernel_model import FeatureModel
 
 __all__ = ["SVC"]
 
@@ -67,14 +75,17 @@ class SVC(Classifier):
         max_iter: Most steps of two variables for one problem, −1 for no limit.
         decision_function_shape: "ovr" (n, k) or "ovo" (n, k(k − 1)/2).
         break_ties: Whether equal votes are decided by the scores.
-        random_state: Of the held-out parts.
+        random_state: Of the held-out parts, and of an approximation's draws.
         multi_class: "ovo", or "ovr" (one machine for each class).
+        approximation: `wl.kernels.Nystroem`, `RandomFeatures` or `PivotedCholesky`: features of a
+            low rank in place of the kernel, for any number of rows; None: exact.
 
     Attributes:
         support_: Rows of the support vectors, class by class (m,).
-        support_vectors_: Themselves (m, d).
+        support_vectors_: Themselves (m, d); absent with an approximation.
         n_support_: Their number in each class (k,).
-        dual_coef_: β (1, m) for two classes; LIBSVM's layout (k − 1, m); (k, m) with "ovr".
+        dual_coef_: β (1, m) for two classes; LIBSVM's layout (k − 1, m); (k, m) with "ovr";
+            w (s, r) of the features with an approximation.
         intercept_: b of each machine.
         coef_: The hyperplanes, for the linear kernel.
         evidence_: primal, dual, duality_gap, kkt_violation, support_vectors, margin, ….
@@ -105,6 +116,7 @@ class SVC(Classifier):
         break_ties: bool = False,
         random_state: Any = None,
         multi_class: str = "ovo",
+        approximation: Any = None,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -122,6 +134,7 @@ class SVC(Classifier):
         self.break_ties = break_ties
         self.random_state = random_state
         self.multi_class = multi_class
+        self.approximation = approximation
 
     def __sklearn_tags__(self) -> Any:
         """Sparse tables are welcome; a precomputed kernel is a table of pairs."""
@@ -133,6 +146,7 @@ class SVC(Classifier):
     def _check_parameters(self) -> None:
         check_machine(self)
         check_bounds(self, {"C": 0.0})
+        check_approximation(self)
         for name, known in (
             ("decision_function_shape", ("ovr", "ovo")),
             ("multi_class", ("ovo", "ovr")),
@@ -164,6 +178,8 @@ class SVC(Classifier):
         kernel = kernel_of(self, table.X, counted)
         limits, cost = limits_of(self), self._costs(table)
         problems = duels(table.codes, table.classes, against_rest=self.multi_class == "ovr")
+        if self.approximation is not None:
+            return self._approximate(kernel, table, problems, cost)
         gram = Gram(kernel, table.X)
         if len(problems) > 1 and 4.0 * gram.n**2 <= memory_of(self):
             gram = gram.keep()
@@ -175,6 +191,26 @@ class SVC(Classifier):
         if self.probability is True:
             fixed |= calibrated(gram, problems, cost, limits, self.random_state)
         return fixed
+
+    def _approximate(
+        self, kernel: Kernel, table: Classes, problems: list[Duel], cost: np.ndarray
+    ) -> dict[str, Any]:
+        """The same problems on features of a low rank."""
+        phi = features_of(self, kernel, table.X, cost)
+        machines = []
+        for duel in problems:
+            counts = cost[duel.rows] > 0
+            rows = duel.rows[counts]
+            machines.append(Machine(duel.name, rows, duel.signs[counts], cost[rows]))
+        fit = fit_machines(phi, table.X, machines, float(self.tol))
+        k = len(table.classes)
+        return {
+            **fit.fixed,
+            "n_support_": np.bincount(table.codes[fit.support], minlength=k).astype(np.int32),
+            "shape_fit_": table.X.shape,
+            "class_weight_": np.ones(k),
+            "evidence_": Evidence(fit.claims),
+        }
 
     def _costs(self, table: Classes) -> np.ndarray:
         """Cω (n,); a class without weight is not there."""
@@ -226,6 +262,8 @@ class SVC(Classifier):
 
     def _raw(self, X: Any) -> np.ndarray:
         """Scores of each machine (n,) or (n, s)."""
+        if isinstance(self.model_, FeatureModel):
+            return np.asarray(self.model_.predict(X))
         entries = float(X.shape[0]) * len(self.support_)
         return self.model_.predict(X, precision_of(self, entries, self.dual_coef_))
 

@@ -14,12 +14,19 @@ import numpy as np
 
 from wonderland.core.evidence import Evidence
 from wonderland.kernels.custom import Precomputed
+from wonderland.kernels.kernel import Kernel
 from wonderland.shell.estimator import Regressor
 from wonderland.shell.inputs import Table
 from wonderland.shell.targets import one_target
 from wonderland.solve.box_gram import Gram
 from wonderland.solve.box_problem import BoxProblem
 from wonderland.solve.box_solver import solve_box
+from wonderland.svm.approximate_machine import (
+    Machine,
+    check_approximation,
+    features_of,
+    fit_machines,
+)
 from wonderland.svm.kernel_machine import (
     KernelScores,
     check_bounds,
@@ -33,6 +40,7 @@ from wonderland.svm.kernel_machine import (
     refuse_holes,
 )
 from wonderland.svm.kernel_machine_evidence import Told, claims_of
+from wonderland.svm.kernel_model import FeatureModel
 
 __all__ = ["SVR"]
 
@@ -53,12 +61,15 @@ class SVR(Regressor):
         cache_size: Megabytes of kernel values that may be kept; at least one block always is.
         verbose: Accepted for scikit-learn's sake.
         max_iter: Most steps of two variables, −1 for no limit.
+        approximation: `wl.kernels.Nystroem`, `RandomFeatures` or `PivotedCholesky`: features of a
+            low rank in place of the kernel, for any number of rows; None: exact.
+        random_state: Of an approximation's draws.
 
     Attributes:
         support_: Rows of the support vectors (m,).
-        support_vectors_: Themselves (m, d).
+        support_vectors_: Themselves (m, d); absent with an approximation.
         n_support_: Their number (1,).
-        dual_coef_: β (1, m).
+        dual_coef_: β (1, m); w (1, r) of the features with an approximation.
         intercept_: b (1,).
         coef_: The hyperplane (1, d), for the linear kernel.
         evidence_: primal, dual, duality_gap, kkt_violation, support_vectors, ….
@@ -83,6 +94,8 @@ class SVR(Regressor):
         cache_size: float = 200,
         verbose: bool = False,
         max_iter: int = -1,
+        approximation: Any = None,
+        random_state: Any = None,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -95,6 +108,8 @@ class SVR(Regressor):
         self.cache_size = cache_size
         self.verbose = verbose
         self.max_iter = max_iter
+        self.approximation = approximation
+        self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
         """One target; sparse tables are welcome; a precomputed kernel is a table of pairs."""
@@ -109,12 +124,15 @@ class SVR(Regressor):
         check_machine(self)
         check_bounds(self, {"C": 0.0})
         check_finite_cost(self.C)
+        check_approximation(self)
         check_bounds(self, {"epsilon": 0.0}, strict=False)
 
     def _fit(self, table: Table) -> dict[str, Any]:
         y = one_target(table)
         kernel = kernel_of(self, table.X, table.weight)
         cost = float(self.C) * (np.ones(len(y)) if table.weight is None else table.weight)
+        if self.approximation is not None:
+            return self._approximate(kernel, table, y, cost)
         problem = BoxProblem(y, -cost, cost, kink=float(self.epsilon))
         fit = solve_box(problem, Gram(kernel, table.X), limits_of(self))
         told = Told(table.targets[0], np.arange(len(y)), problem, fit)
@@ -137,6 +155,22 @@ class SVR(Regressor):
             "status_": fit.status,
         }
 
+    def _approximate(
+        self, kernel: Kernel, table: Table, y: np.ndarray, cost: np.ndarray
+    ) -> dict[str, Any]:
+        """The same problem on features of a low rank."""
+        phi = features_of(self, kernel, table.X, cost)
+        rows = np.flatnonzero(cost > 0)
+        machine = Machine(table.targets[0], rows, y[rows], cost[rows], float(self.epsilon))
+        fit = fit_machines(phi, table.X, [machine], float(self.tol))
+        return {
+            **fit.fixed,
+            "n_support_": np.array([len(fit.support)], np.int32),
+            "n_iter_": int(fit.steps[0]),
+            "shape_fit_": table.X.shape,
+            "evidence_": Evidence(fit.claims),
+        }
+
     @property
     def coef_(self) -> np.ndarray:
         """The hyperplane (1, d), for the linear kernel."""
@@ -148,5 +182,7 @@ class SVR(Regressor):
         return super().predict(X)
 
     def _predict(self, X: Any) -> np.ndarray:
+        if isinstance(self.model_, FeatureModel):
+            return np.asarray(self.model_.predict(X))
         entries = float(X.shape[0]) * len(self.support_)
         return self.model_.predict(X, precision_of(self, entries, self.dual_coef_))
