@@ -124,3 +124,21 @@ def test_dual_is_below_every_objective(rng):
     assert early.evidence_["dual"].value <= primal * (1 + 1e-12)
     assert early.evidence_["primal"].value >= primal * (1 - 1e-12)
     assert 0 <= best.evidence_["duality_gap"].value < 1e-12
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_large_tables_dual_needs_no_pass_over_it(rng, monkeypatch, classes):
+    X = rng.normal(size=(600, 4)) + 1.0
+    y = np.argmax(X @ rng.normal(size=(4, classes)) + rng.gumbel(size=(600, classes)), axis=1)
+    weight = rng.uniform(0.0, 2.0, 600)
+    model = wl.LogisticRegression(C=0.3, prior=(0.2, 1.5))
+    whole = model.fit(X, y, weight).evidence_
+    monkeypatch.setattr("wonderland.linear.logistic_certificate.CACHE", 0)
+    part = model.fit(X, y, weight).evidence_
+    assert part["dual"].value <= part["primal"].value * (1 + 1e-12)
+    np.testing.assert_allclose(part["dual"].value, whole["dual"].value, rtol=1e-9)
+    # Far from the optimum the rows that move must make up for all others, or all move.
+    best = wl.LogisticRegression().fit(X, y).evidence_["primal"].value
+    with pytest.warns(ConvergenceWarning):
+        early = wl.LogisticRegression(max_iter=0).fit(X, y).evidence_
+    assert early["dual"].value <= best * (1 + 1e-12)

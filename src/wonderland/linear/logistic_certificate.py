@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from wonderland.core.blocks import map_rows
 from wonderland.linear.logistic_problem import (
+    CACHE,
     Logistic,
     back,
     bend,
@@ -29,6 +30,8 @@ from wonderland.solve.newton import End
 from wonderland.solve.newton_metric import Dense
 
 __all__ = ["Certificate", "certify", "least_margin"]
+
+ENOUGH = 16  # one row in so many is moved where a pass over the table is felt
 
 
 class Certificate(NamedTuple):
@@ -57,7 +60,7 @@ def certify(problem: Logistic, end: End, Z: np.ndarray) -> Certificate:
     least, most = least_margin(Z, problem.codes, weight)
     free = np.flatnonzero(problem.penalty[0] == 0)
     if free.size == 0:
-        dual = _penalised(problem, Z)
+        dual = _penalised(problem, end, Z)
     elif free.size == problem.X.shape[1] and isinstance(end.metric, Dense):
         dual = _free(problem, end, Z)
     else:
@@ -86,32 +89,74 @@ def least_margin(
     return float(lead.min()), float(lead.max())
 
 
-def _penalised(problem: Logistic, Z: np.ndarray) -> float:
-    """D at the residuals of the scores, moved so that they sum to zero."""
-    if problem.fit_intercept:
-        Z = Z + _level(problem, Z)[:, None]
-    weight, mass = _flat(problem), float(problem.mass[0])
-    loss, R, _ = losses(Z[None], problem.codes, weight)
-    G = _gathered(problem, R[0])[:, : problem.X.shape[1]] / mass
-    penalty = problem.penalty[0]
-    dual = (float(loss[0]) - float(np.vdot(R[0], Z))) / mass - 0.5 * float((G**2 / penalty).sum())
+def _penalised(problem: Logistic, end: End, Z: np.ndarray) -> float:
+    """D at the residuals of the scores, some or all of them moved so that they sum to zero."""
+    some = problem.fit_intercept and problem.X.size > CACHE * ENOUGH
+    dual = _some_moved(problem, end, Z) if some else None
+    return _all_moved(problem, Z) if dual is None else dual
+
+
+def _some_moved(problem: Logistic, end: End, Z: np.ndarray) -> float | None:
+    """D with the residuals of one row in so many moved: ∇F holds the sums over all rows.
+
+    None where the rows moved cannot make up for the rest.
+    """
+    coef, _ = problem.split(end.theta)
+    slopes, rest = problem.split(end.gradient)
+    away = coef if problem.centre is None else coef - problem.centre
+    few, mass = problem.rows(slice(None, None, ENOUGH)), float(problem.mass[0])
+    weight, part = _flat(few), Z[:, ::ENOUGH]
+    loss, R, _ = losses(Z[None], problem.codes, _flat(problem))
+    before = losses(part[None], few.codes, weight)
+    t, left = _level(few, part, mass * rest - before[1][0].sum(axis=1))
+    if left > 1e-14 * mass:
+        return None
+    after = losses((part + t[:, None])[None], few.codes, weight)
+    change = _gathered(few, after[1][0] - before[1][0])[:, : problem.X.shape[1]]
+    G = slopes - away * problem.penalty[0] + change / mass
+    # ℓ − rz of all rows, then of the rows moved in place of what they were.
+    total = float(loss[0]) - float(np.vdot(R[0], Z))
+    total += float(after[0][0]) - float(np.vdot(after[1][0], part + t[:, None]))
+    total -= float(before[0][0]) - float(np.vdot(before[1][0], part))
+    return _bound(problem, total / mass, G)
+
+
+def _bound(problem: Logistic, loss: float, G: np.ndarray) -> float:
+    dual = loss - 0.5 * float((G**2 / problem.penalty[0]).sum())
     return dual if problem.centre is None else dual + float(np.vdot(G, problem.centre))
 
 
-def _level(problem: Logistic, Z: np.ndarray) -> np.ndarray:
-    """t (c,) with Σω(p(z + t) − y) = 0, by Newton's method from zero."""
-    weight, t = _flat(problem), np.zeros(len(Z))
+def _all_moved(problem: Logistic, Z: np.ndarray) -> float:
+    if problem.fit_intercept:
+        t, left = _level(problem, Z, np.zeros(len(Z)))
+        if left > 1e-12 * float(problem.mass[0]):  # no dual point
+            return -np.inf
+        Z = Z + t[:, None]
+    weight, mass = _flat(problem), float(problem.mass[0])
+    loss, R, _ = losses(Z[None], problem.codes, weight)
+    G = _gathered(problem, R[0])[:, : problem.X.shape[1]] / mass
+    return _bound(problem, (float(loss[0]) - float(np.vdot(R[0], Z))) / mass, G)
+
+
+def _level(problem: Logistic, Z: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, float]:
+    """t (c,) with Σω(p(z + t) − y) + rest = 0, by Newton's method from zero; what is left of it."""
+    weight, t, slope = _flat(problem), np.zeros(len(Z)), rest
     for _ in range(8):
         _, R, P = losses((Z + t[:, None])[None], problem.codes, weight)
-        slope = R[0].sum(axis=1)
+        slope = R[0].sum(axis=1) + rest
         if np.abs(slope).max() <= 1e-15 * float(problem.mass[0]):
             break
         share = P[0] if weight is None else P[0] * weight
         if len(Z) == 1:
-            t = t - slope / float((share * (1.0 - P[0])).sum())
+            curved = float((share * (1.0 - P[0])).sum())
+            if curved <= 1e-8 * float(
+                problem.mass[0]
+            ):  # a step too far, or no sample between the classes
+                break
+            t = t - slope / curved
         else:
             t = t - np.linalg.lstsq(np.diag(share.sum(axis=1)) - share @ P[0].T, slope)[0]
-    return t
+    return t, float(np.abs(slope).max())
 
 
 def _free(problem: Logistic, end: End, Z: np.ndarray) -> float:

@@ -44,7 +44,9 @@ SAMPLE = 50_000  # rows above which a sample of them comes first
 SHARE = 10  # a sample is one row in so many
 QUARTER = 4  # of the rows lead the way in single precision,
 LEAD = 8  # for so many steps
-LOOSE = {Shared: 1e7}  # precision is looser where the metric is far from the Hessian
+LOOSE: dict[type[Curvature], float] = {
+    Shared: 1e7
+}  # precision is looser where the metric is far from the Hessian
 
 
 class Route(NamedTuple):
@@ -173,6 +175,7 @@ def _sampled(
     if np.any(np.bincount(part.codes, minlength=problem.classes) == 0) or not np.all(part.mass > 0):
         return starts, [None] * problem.fits
     loose = rules._replace(tol=np.inf, precision=1e-5, renew=np.inf, max_iter=20)
+    starts = _first(part, starts, route, loose)
     ends = drive(oracle(part, route.curvature), [search(theta, loose) for theta in starts])
     if any(end.status.value > 4 for end in ends):
         return starts, [None] * problem.fits
@@ -180,6 +183,21 @@ def _sampled(
     return np.stack([end.theta - end.metric.solve(end.gradient) for end in ends]), [
         end.metric for end in ends
     ]
+
+
+def _first(part: Logistic, starts: np.ndarray, route: Route, loose: Rules) -> np.ndarray:
+    """The first steps, far from the optimum, on a sample of the sample."""
+    if len(part.codes) < 10 * SHARE * starts.shape[1]:  # ten rows a parameter lead most of the way
+        return starts
+    few = part.rows(slice(None, None, SHARE))
+    few = few._replace(X=np.ascontiguousarray(few.X))
+    if np.any(np.bincount(few.codes, minlength=few.classes) == 0) or not np.all(few.mass > 0):
+        return starts
+    rough = loose._replace(precision=1e-2)  # about how far the two samples' optima lie apart
+    ends = drive(oracle(few, route.curvature), [search(theta, rough) for theta in starts])
+    if any(end.status.value > 4 for end in ends):
+        return starts
+    return np.stack([end.theta for end in ends])
 
 
 def lipschitz(problem: Logistic) -> np.ndarray:

@@ -21,10 +21,21 @@ import scipy.sparse as sp
 
 from wonderland.core.blocks import map_rows
 
-__all__ = ["Logistic", "Total", "back", "bend", "losses", "part_of", "product", "scores", "sweep"]
+__all__ = [
+    "CACHE",
+    "Logistic",
+    "Total",
+    "back",
+    "bend",
+    "losses",
+    "part_of",
+    "product",
+    "scores",
+    "sweep",
+]
 
 FEWEST = 512  # rows of a block: narrower products waste the time in which BLAS packs them
-CACHE = 1 << 16  # entries of a block of rows: half a megabyte, within the second cache
+CACHE = 1 << 18  # entries of a block of rows: within the last cache, and long beside a call
 
 
 class Logistic(NamedTuple):
@@ -249,29 +260,31 @@ def _many(Z: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
 
 def product(problem: Logistic, thetas: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     """∇²F(θ) v (m, p) at m points θ for m vectors, in one pass."""
-    at, along = problem.split(thetas), problem.split(vectors)
+    both = problem.split(thetas), problem.split(vectors)
     n, d = problem.X.shape
     width = max(d, 2 * thetas.shape[0] * problem.columns)
 
     def work(start: int, stop: int) -> np.ndarray:
-        total = np.zeros((*along[1].shape, problem.width))
+        total = np.zeros((*both[1][1].shape, problem.width))
         step = stop - start if sp.issparse(problem.X) else max(FEWEST, CACHE // max(width, 1))
         for low in range(start, stop, max(step, 1)):
             high = min(low + step, stop)
             X = part_of(problem.X, low, high)
             weight = None if problem.weight is None else problem.weight[..., low:high]
+            at, along = (tuple(each.astype(X.dtype, copy=False) for each in x) for x in both)
             P = losses(scores(X, *at), problem.codes[low:high], None)[2]
             bent = bend(P, scores(X, *along))
             if weight is not None:
                 bent *= (weight if weight.ndim == 2 else weight[None])[:, None]
-            total += back(bent, X, fit_intercept=problem.fit_intercept)
+            total += back(bent.astype(X.dtype, copy=False), X, fit_intercept=problem.fit_intercept)
         return total
 
     image = (
         np.sum(map_rows(work, n, n * width), axis=0).reshape(thetas.shape) / problem.mass[:, None]
     )
-    slope = along[0] * problem.penalty[:, None]
-    return image + problem.join(slope, np.zeros_like(along[1]))
+    coef, intercept = both[1]
+    slope = coef * problem.penalty[:, None]
+    return image + problem.join(slope, np.zeros_like(intercept))
 
 
 def bend(P: np.ndarray, V: np.ndarray) -> np.ndarray:

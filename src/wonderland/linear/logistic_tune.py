@@ -15,7 +15,9 @@ Reference: Bengio (2000), Gradient-based optimization of hyperparameters.
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
+from wonderland.core.blocks import calm
 from wonderland.core.evidence import Claim
 from wonderland.linear.logistic_fit import Route, choose, minimise
 from wonderland.linear.logistic_problem import Logistic, product, sweep
@@ -28,6 +30,8 @@ FOLDS = 5
 FEW = 3  # folds where one fit is already long
 LONG = 4000  # parameters of such a fit
 FLAT = 1e-4  # |dL/d log C| relative to L at which C counts as found
+ROUGH = 1e-3  # the same where fits are long: L is then within a hundred-thousandth of its minimum
+NEAR = 1.2  # change of log C over which the metric of the last fit is kept
 LOWEST, HIGHEST = 1e-6, 1e6
 TURNS = 14  # evaluations at most
 STRIDE = np.log(10.0)
@@ -80,13 +84,18 @@ def tune(problem: Logistic, precision: np.ndarray, solver: str, max_iter: int) -
         solver: Name of a solver.
         max_iter: Most steps of each fit.
     """
-    folds = _Folds(problem, precision, solver, max_iter)
+    with calm(0.0):  # BLAS threads that wait for work would take cores from those that share rows
+        return _bracketed(_Folds(problem, precision, solver, max_iter))
+
+
+def _bracketed(folds: "_Folds") -> Tuned:
+    """The zero of the derivative, closed in on from both ends."""
     low: tuple[float, float] | None = None
     high: tuple[float, float] | None = None
     at = 0.0
     for _ in range(TURNS):
         loss, slope = folds.evaluate(at)
-        if abs(slope) <= FLAT * loss:
+        if abs(slope) <= folds.flat * loss:
             break
         low, high = ((at, slope), high) if slope < 0 else (low, (at, slope))
         if low is None or high is None:
@@ -111,7 +120,11 @@ class _Folds:
     ) -> None:
         p = problem.columns * problem.width
         fewest = int(np.bincount(problem.codes).min())
-        self.count = max(2, min(FEW if p > LONG else FOLDS, fewest))
+        long = p > LONG
+        self.count, self.flat = max(2, min(FEW if long else FOLDS, fewest)), ROUGH if long else FLAT
+        if long and not sp.issparse(problem.X):
+            # C needs a digit or two; the fit on all rows that follows is made in double precision.
+            problem = problem._replace(X=problem.X.astype(np.float32))
         number = _dealt(problem.codes, self.count)
         weight = np.ones(len(number)) if problem.weight is None else problem.weight
         out = number[None] == np.arange(self.count)[:, None]
@@ -119,12 +132,15 @@ class _Folds:
         self.left = problem._replace(
             weight=np.where(out, weight, 0.0), penalty=np.zeros((self.count, problem.X.shape[1]))
         )
+        self.single = problem.X.dtype == np.float32
         self.precision, self.mass = precision, float(weight.sum())
         self.max_iter = max_iter
         self.tried: list[tuple[float, float, float]] = []
         self.ends: list[End] = []
+        self.taken = 0.0
         self.thetas = np.zeros((self.count, p))
-        self.route: Route = choose(self._at(0.0), solver)
+        # In single precision already: no second copy, and the metric of the last C may lead.
+        self.route: Route = choose(self._at(0.0), solver)._replace(single=False)
 
     def _at(self, log_c: float) -> Logistic:
         strength = np.exp(-log_c) / self.kept.weight.sum(axis=1)  # type: ignore[union-attr]
@@ -138,7 +154,11 @@ class _Folds:
         """L and dL/d log C."""
         problem = self._at(log_c)
         rules = rules_of(problem, 1e-4, self.max_iter)._replace(precision=1e-9)
-        metrics = [end.metric for end in self.ends] or None
+        if self.single:
+            rules = rules._replace(precision=1e-6)
+        near = not self.single or abs(log_c - self.taken) <= NEAR
+        metrics = [end.metric for end in self.ends] if self.ends and near else None
+        self.taken = log_c if metrics is None else self.taken
         self.ends = minimise(problem, self.thetas, self.route, rules, metrics)
         self.thetas = np.stack([end.theta for end in self.ends])
         total = sweep(self.left, self.thetas)
@@ -160,7 +180,7 @@ class _Folds:
         x, r = np.zeros_like(right), right.copy()
         z = metric(r)
         p, inner = z.copy(), (r * z).sum(axis=1)
-        goal = 1e-8 * inner
+        goal = (1e-4 if self.single else 1e-8) * inner
         for _ in range(50):
             image = product(problem, self.thetas, p)
             curved = (p * image).sum(axis=1)
