@@ -32,6 +32,7 @@ _HOME = {
     "fit_linear_svr": "wonderland.svm.linear_pure",
     "fit_logistic": "wonderland.linear.logistic",
     "fit_ridge": "wonderland.linear.ridge",
+    "fit_svc": "wonderland.svm.kernel_machine_pure",
     "load": "wonderland.core.store",
     "logistic_path": "wonderland.linear.logistic",
     "ridge_path": "wonderland.linear.ridge",
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
     from wonderland.linear.ridge import ridge_path as ridge_path
     from wonderland.report.verify import evidence as evidence
     from wonderland.report.verify import verify as verify
+    from wonderland.svm.kernel_machine_pure import fit_svc as fit_svc
     from wonderland.svm.kernel_ridge import KernelRidge as KernelRidge
     from wonderland.svm.kernel_ridge import fit_kernel_ridge as fit_kernel_ridge
     from wonderland.svm.linear_pure import fit_linear_svc as fit_linear_svc
