@@ -154,8 +154,6 @@ class _Folds:
         """L and dL/d log C."""
         problem = self._at(log_c)
         rules = rules_of(problem, 1e-4, self.max_iter)._replace(precision=1e-9)
-        if self.single:
-            rules = rules._replace(precision=1e-6)
         near = not self.single or abs(log_c - self.taken) <= NEAR
         metrics = [end.metric for end in self.ends] if self.ends and near else None
         self.taken = log_c if metrics is None else self.taken
