@@ -142,10 +142,14 @@ def best_of(runs: Sequence[Callable[[], Any]], rounds: int = 5) -> tuple[list[fl
 
 def _repeats(run: Callable[[], Any]) -> int:
     """How many calls fill a turn: the first few are slow ones, so they do not decide it."""
-    repeats = 1
-    while (seconds := _clock(run, repeats)[0]) * repeats < TURN / 2:
+    repeats, spent = 1, 0.0
+    while spent < TURN / 2:
+        start = time.perf_counter()
+        for _ in range(repeats):
+            run()
+        spent, tried = time.perf_counter() - start, repeats
         repeats *= 4
-    return max(1, round(TURN / seconds))
+    return max(1, round(TURN * tried / spent))
 
 
 def _clock(run: Callable[[], Any], repeats: int) -> tuple[float, Any]:
