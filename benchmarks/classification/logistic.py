@@ -102,7 +102,8 @@ def path(data: Data) -> Case:
 
     def judge(found: list[Any]) -> float:
         return sum(
-            objective(data, *each, C) / C for each, C in zip(found, PATH.tolist(), strict=True)
+            objective(data, coef, intercept, C) / C
+            for (coef, intercept), C in zip(found, PATH.tolist(), strict=True)
         )
 
     return Case(
