@@ -110,7 +110,7 @@ class LogisticRegression(Classifier):
     >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
     >>> model = LogisticRegression().fit(X, ["low", "high", "low", "high"])
     >>> model.predict([[5.0]]).item(), model.coef_.round(3).item()
-    ('high', -0.338)
+    ('high', -0.453)
     """
 
     coef_: Any
