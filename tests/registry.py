@@ -155,10 +155,13 @@ class Labels(Part):
     Attributes:
         two: Whether it takes two classes only.
         ordered: Whether the fit does not depend on the order of the samples.
+        votes: Whether several classes are decided by votes of pairs: `model_` holds the scores of
+            the pairs, and a tie of votes goes to the first class, as in LIBSVM.
         claims: Names its evidence must hold.
     """
 
     two: bool = False
+    votes: bool = False
     ordered: bool = True
     claims: tuple[str, ...] = ("solver",)
 
@@ -193,7 +196,13 @@ CLASSIFIERS = [
         exact=False,
         claims=LOGISTIC,
     ),
-    Labels("kernel machine", wl.SVC, exact=False, claims=("primal", "dual", "duality_gap")),
+    Labels(
+        "kernel machine",
+        wl.SVC,
+        exact=False,
+        votes=True,
+        claims=("primal", "dual", "duality_gap"),
+    ),
     Labels("linear svc", wl.LinearSVC, exact=False, claims=(*MARGIN, "gradient_norm")),
     Labels("linear svc, hinge", lambda: wl.LinearSVC(loss="hinge"), exact=False, claims=MARGIN),
     Labels(

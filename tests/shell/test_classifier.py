@@ -32,7 +32,7 @@ class NearestMean(Classifier):
 @pytest.fixture
 def data(rng):
     X = rng.normal(size=(30, 2))
-    return X + 4.0 * np.repeat([[0, 0], [1, 0], [0, 1]], 10, axis=0), np.repeat(list("cab"), 10)
+    return X + 8.0 * np.repeat([[0, 0], [1, 0], [0, 1]], 10, axis=0), np.repeat(list("cab"), 10)
 
 
 def test_labels_come_back(data):
