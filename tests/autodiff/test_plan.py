@@ -229,7 +229,7 @@ def test_pickled_plans_run():
 
 
 def test_plans_of_lambdas_travel_without_their_code():
-    f = lambda x: x[1:] * x[:-1]  # noqa: E731
+    f = lambda x: x[1:] * x[:-1]  # noqa: E731  # a one-line map reads best
     plan = pickle.loads(pickle.dumps(plan_jacobian(f, jnp.ones(20))))
     assert plan.colours == 2
     with pytest.raises(InputError, match=r"plan\.bind"):

@@ -161,7 +161,7 @@ def pieces(frame, size=77):
 @pytest.mark.parametrize("lazily", [True, False])
 def test_chunks_that_are_frames(frame, convert, lazily):
     if convert is pa.Table.from_pandas or convert is pa.RecordBatch.from_pandas:
-        convert = lambda part, make=convert: make(part, preserve_index=False)  # noqa: E731
+        convert = lambda part, make=convert: make(part, preserve_index=False)  # noqa: E731  # a one-line map reads best
     parts = [convert(part) for part in pieces(frame)]
     assert is_stream(parts)
     learner = Learner()

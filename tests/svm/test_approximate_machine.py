@@ -158,7 +158,7 @@ def test_what_cannot_be_approximated_is_told(make, rng):
     with pytest.raises(wl.InputError, match="C is inf"):
         make(C=np.inf, approximation=recipe).fit(X, signs)
     with pytest.raises(AttributeError, match="linear kernel"):
-        make(kernel="linear", approximation=recipe).fit(X, signs).coef_  # noqa: B018
+        make(kernel="linear", approximation=recipe).fit(X, signs).coef_  # noqa: B018  # reading it is the test
     if make is wl.SVC:
         with pytest.raises(wl.InputError, match="probability=True"):
             make(probability=True, approximation=recipe).fit(X, signs)

@@ -140,7 +140,7 @@ def test_the_hyperplane_of_the_linear_kernel(rng):
         X @ fitted.coef_[0] + fitted.intercept_, fitted.decision_function(X), atol=1e-9
     )
     with pytest.raises(AttributeError, match="linear kernel"):
-        wl.SVC().fit(X, y).coef_  # noqa: B018
+        wl.SVC().fit(X, y).coef_  # noqa: B018  # reading it is the test
 
 
 def test_probabilities_are_calibrated_on_held_out_samples():
@@ -151,7 +151,7 @@ def test_probabilities_are_calibrated_on_held_out_samples():
     found = -np.log(p[np.arange(len(p)), y[1::2]]).mean()
     assert found < 0.3  # the entropy of the labels is 0.66
     with pytest.raises(AttributeError, match="probability=False"):
-        wl.SVC().predict_proba  # noqa: B018
+        wl.SVC().predict_proba  # noqa: B018  # reading it is the test
 
 
 def test_pairs_are_coupled_to_probabilities():
