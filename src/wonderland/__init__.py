@@ -46,6 +46,8 @@ _ROOMS = (
     "datasets",
     "kernels",
     "losses",
+    "metrics",
+    "nn",
     "penalties",
     "report",
     "solve",
@@ -76,6 +78,8 @@ if TYPE_CHECKING:
     from wonderland import datasets as datasets
     from wonderland import kernels as kernels
     from wonderland import losses as losses
+    from wonderland import metrics as metrics
+    from wonderland import nn as nn
     from wonderland import penalties as penalties
     from wonderland import report as report
     from wonderland import solve as solve

@@ -1,0 +1,1 @@
+"""How good, how calibrated, how certain: measures of predictions, each with its interval."""

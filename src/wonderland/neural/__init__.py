@@ -1,0 +1,1 @@
+"""Multilayer perceptrons and batched search, with scikit-learn's manners."""

@@ -1,0 +1,1 @@
+"""Layers, activations and initialisers: pure functions of one sample, with parameters."""

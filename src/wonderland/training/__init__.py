@@ -1,0 +1,1 @@
+"""The one training loop: compiled epochs, schedules, stopping, snapshots, many fits at once."""

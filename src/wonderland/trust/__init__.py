@@ -1,0 +1,1 @@
+"""Predictions that can be acted on: calibration, cost, coverage, averaging, for any estimator."""
