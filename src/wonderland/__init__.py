@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "BagOfWords": "wonderland.language.bag_of_words",
+    "BayesianLinearRegression": "wonderland.linear.bayesian",
     "Claim": "wonderland.core.evidence",
     "Evidence": "wonderland.core.evidence",
     "InputError": "wonderland.core.errors",
@@ -23,9 +24,11 @@ _HOME = {
     "Ridge": "wonderland.linear.ridge",
     "SVC": "wonderland.svm.svc",
     "SVR": "wonderland.svm.svr",
+    "SearchCV": "wonderland.shell.search",
     "Solution": "wonderland.core.solution",
     "Status": "wonderland.core.status",
     "evidence": "wonderland.report.verify",
+    "fit_bayesian_linear": "wonderland.linear.bayesian",
     "fit_kernel_ridge": "wonderland.svm.kernel_ridge",
     "fit_linear_regression": "wonderland.linear.least_squares",
     "fit_linear_svc": "wonderland.svm.linear_pure",
@@ -93,6 +96,8 @@ if TYPE_CHECKING:
     from wonderland.core.store import save as save
     from wonderland.core.store import storable as storable
     from wonderland.language.bag_of_words import BagOfWords as BagOfWords
+    from wonderland.linear.bayesian import BayesianLinearRegression as BayesianLinearRegression
+    from wonderland.linear.bayesian import fit_bayesian_linear as fit_bayesian_linear
     from wonderland.linear.least_squares import LinearRegression as LinearRegression
     from wonderland.linear.least_squares import fit_linear_regression as fit_linear_regression
     from wonderland.linear.logistic import LogisticRegression as LogisticRegression
@@ -104,6 +109,7 @@ if TYPE_CHECKING:
     from wonderland.linear.ridge import ridge_path as ridge_path
     from wonderland.report.verify import evidence as evidence
     from wonderland.report.verify import verify as verify
+    from wonderland.shell.search import SearchCV as SearchCV
     from wonderland.svm.kernel_machine_pure import fit_svc as fit_svc
     from wonderland.svm.kernel_ridge import KernelRidge as KernelRidge
     from wonderland.svm.kernel_ridge import fit_kernel_ridge as fit_kernel_ridge
