@@ -11,6 +11,7 @@ one with the same seeds. Every other estimator is searched exactly as by scikit-
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from importlib import import_module
 from typing import Any, Self
 
@@ -18,7 +19,7 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import is_classifier
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, check_cv
-from sklearn.utils import check_random_state, indexable
+from sklearn.utils import check_random_state, get_tags, indexable
 
 from wonderland.core.cache import enable_compile_cache
 from wonderland.core.errors import InputError, InputTypeError, nearest
@@ -112,6 +113,7 @@ class SearchCV(GridSearchCV):
         self._check_parameters()
         enable_compile_cache()
         X, y = indexable(X, y)
+        _refuse_non_finite_target(y)
         reason = self._reason_apart(params)
         if reason:
             search, bank = self._apart(X, y, params), None
@@ -121,6 +123,11 @@ class SearchCV(GridSearchCV):
         self._adopt(search, bank)
         self.evidence_ = describe(self, bank, reason)
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags = deepcopy(get_tags(self.estimator).target_tags)
+        return tags
 
     def _check_parameters(self) -> None:
         if self.method not in _METHODS:
@@ -249,3 +256,15 @@ def _banked(kind: type) -> Any:
 
 def _count(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def _refuse_non_finite_target(y: Any) -> None:
+    """Splitters look at y before any estimator does, and have no words for NaN."""
+    values = np.asarray(y) if y is not None else np.zeros(0)
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        row = int(np.argwhere(~np.isfinite(values))[0, 0])
+        raise InputError(
+            f"y has a value that is NaN or infinite, first in row {row}",
+            "finite targets",
+            "Leave such rows out or fill them",
+        )
