@@ -143,6 +143,47 @@ PENALTIES = [
     Part("half-line", lambda: wl.penalties.Box(0.0)),
 ]
 
+# A layer maps one sample of `features` numbers; dropout is tried by a law of its own besides.
+LAYERS = [
+    Part("relu", lambda: wl.nn.relu, 4),
+    Part("leaky relu", lambda: wl.nn.LeakyReLU(0.1), 4),
+    Part("prelu", lambda: wl.nn.PReLU(4), 4),
+    Part("prelu, one slope", wl.nn.PReLU, 4),
+    Part("sigmoid", lambda: wl.nn.Sigmoid(3.0), 4),
+    Part("tanh", lambda: wl.nn.tanh, 4),
+    Part("softplus", lambda: wl.nn.softplus, 4),
+    Part("elu", lambda: wl.nn.ELU(0.7), 4),
+    Part("gelu", lambda: wl.nn.gelu, 4),
+    Part("silu", lambda: wl.nn.silu, 4),
+    Part("identity", lambda: wl.nn.identity, 4),
+    Part("linear", lambda: wl.nn.Linear(4, 3, key=0), 4),
+    Part("linear, no bias", lambda: wl.nn.Linear(4, 3, key=0, bias=False), 4),
+    Part("dropout", lambda: wl.nn.Dropout(0.3), 4),
+    Part("batch norm", lambda: wl.nn.BatchNorm(4), 4),
+    Part("layer norm", lambda: wl.nn.LayerNorm(4), 4),
+    Part("residual", lambda: wl.nn.Residual(wl.nn.Linear(4, 4, key=0)), 4),
+    Part("embedding", lambda: wl.nn.Embedding(5, 3, key=0)),
+    Part(
+        "periodic",
+        lambda: wl.nn.NumericalEmbedding(wl.nn.Periodic(4, 6, key=0), 4, 5, key=1),
+        4,
+    ),
+    Part(
+        "piecewise linear",
+        lambda: wl.nn.NumericalEmbedding(
+            wl.nn.PiecewiseLinear([[-9.0, -0.5, 0.0, 0.5, 9.0]] * 4), 4, 6, key=1
+        ),
+        4,
+    ),
+    Part("mlp", lambda: wl.nn.MLP((4, 8, 7, 2), "tanh", key=0), 4),
+    Part(
+        "mlp, batch norm, dropout, prelu",
+        lambda: wl.nn.MLP((4, 8, 2), "prelu", dropout=0.2, norm="batch", key=0),
+        4,
+    ),
+    Part("network for tables", lambda: wl.nn.TabularNet(3, (3,), 2, width=8, key=0), 4),
+]
+
 # Claims every linear fit makes, and those descent adds.
 CLAIMS = ("condition_number", "rank", "gradient_norm", "digits", "solver", "collinear")
 DESCENT_CLAIMS = ("lipschitz", "strong_convexity", "iterations", "iteration_bound")
