@@ -12,6 +12,7 @@ _HOME = {
     "BagOfWords": "wonderland.language.bag_of_words",
     "BayesianLinearRegression": "wonderland.linear.bayesian",
     "Claim": "wonderland.core.evidence",
+    "ConformalClassifier": "wonderland.trust.conformal_classifier",
     "Evidence": "wonderland.core.evidence",
     "InputError": "wonderland.core.errors",
     "KernelRidge": "wonderland.svm.kernel_ridge",
@@ -41,6 +42,7 @@ _HOME = {
     "ridge_path": "wonderland.linear.ridge",
     "save": "wonderland.core.store",
     "storable": "wonderland.core.store",
+    "train": "wonderland.training.loop",
     "verify": "wonderland.report.verify",
 }
 _ROOMS = (
@@ -55,6 +57,7 @@ _ROOMS = (
     "report",
     "solve",
     "testing",
+    "training",
 )
 
 __all__ = [*_HOME, *_ROOMS, "__version__"]
@@ -87,6 +90,7 @@ if TYPE_CHECKING:
     from wonderland import report as report
     from wonderland import solve as solve
     from wonderland import testing as testing
+    from wonderland import training as training
     from wonderland.core.errors import InputError as InputError
     from wonderland.core.evidence import Claim as Claim
     from wonderland.core.evidence import Evidence as Evidence
@@ -120,3 +124,5 @@ if TYPE_CHECKING:
     from wonderland.svm.one_class import OneClassSVM as OneClassSVM
     from wonderland.svm.svc import SVC as SVC
     from wonderland.svm.svr import SVR as SVR
+    from wonderland.training.loop import train as train
+    from wonderland.trust.conformal_classifier import ConformalClassifier as ConformalClassifier

@@ -28,6 +28,7 @@ class Status(IntEnum):
     TRAINING_STALL = 11
     VALIDATION_STALL = 12
     CYCLE = 13
+    EPOCHS = 14
 
     @property
     def ok(self) -> bool:
@@ -39,6 +40,7 @@ class Status(IntEnum):
             Status.NO_MISTAKES,
             Status.TRAINING_STALL,
             Status.VALIDATION_STALL,
+            Status.EPOCHS,
         )
 
     @property
@@ -79,4 +81,5 @@ _SENTENCES = {
         "for ever, and no plane separates the classes. Pass tol=1e-3, shuffle=True, or use "
         "wl.LinearSVC or wl.LogisticRegression, which allow for mistakes."
     ),
+    Status.EPOCHS: "All epochs that were asked for have been run.",
 }

@@ -1,1 +1,34 @@
 """The one training loop: compiled epochs, schedules, stopping, snapshots, many fits at once."""
+
+from wonderland.training.history import History, Record
+from wonderland.training.loop import train
+from wonderland.training.recipe import Recipe
+from wonderland.training.schedules import (
+    Constant,
+    Cosine,
+    Inverse,
+    InverseRoot,
+    OneCycle,
+    Piecewise,
+    Rate,
+    Schedule,
+    Warmup,
+)
+from wonderland.training.stopping import Stopping
+
+__all__ = [
+    "Constant",
+    "Cosine",
+    "History",
+    "Inverse",
+    "InverseRoot",
+    "OneCycle",
+    "Piecewise",
+    "Rate",
+    "Recipe",
+    "Record",
+    "Schedule",
+    "Stopping",
+    "Warmup",
+    "train",
+]
