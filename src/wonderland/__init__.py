@@ -58,6 +58,7 @@ _ROOMS = (
     "solve",
     "testing",
     "training",
+    "trust",
 )
 
 __all__ = [*_HOME, *_ROOMS, "__version__"]
@@ -91,6 +92,7 @@ if TYPE_CHECKING:
     from wonderland import solve as solve
     from wonderland import testing as testing
     from wonderland import training as training
+    from wonderland import trust as trust
     from wonderland.core.errors import InputError as InputError
     from wonderland.core.evidence import Claim as Claim
     from wonderland.core.evidence import Evidence as Evidence

@@ -1,1 +1,5 @@
 """Predictions that can be acted on: calibration, cost, coverage, averaging, for any estimator."""
+
+from wonderland.trust.sampling import Effort, Sample, Summary, sample
+
+__all__ = ["Effort", "Sample", "Summary", "sample"]
