@@ -2,6 +2,7 @@
 
 from wonderland.training.history import History, Record
 from wonderland.training.loop import train
+from wonderland.training.many import fit_many, stacked
 from wonderland.training.recipe import Recipe
 from wonderland.training.schedules import (
     Constant,
@@ -30,5 +31,7 @@ __all__ = [
     "Schedule",
     "Stopping",
     "Warmup",
+    "fit_many",
+    "stacked",
     "train",
 ]

@@ -39,11 +39,6 @@ class Plan(NamedTuple):
         """Updates of an epoch."""
         return self.steps + (self.tail > 0)
 
-    @property
-    def full(self) -> bool:
-        """Whether no minibatch has places that only fill it up."""
-        return self.steps * self.batch * self.accumulate + self.tail == self.samples
-
 
 def plan(count: int, batch: int, accumulate: int, *, apart: bool) -> Plan:
     """Cut n samples into minibatches; `apart` where a last smaller one may not be filled up.
@@ -79,12 +74,19 @@ def order(words: np.ndarray, epoch: int, count: int, *, shuffle: bool = True) ->
     return places
 
 
-def spans(plan: Plan, places: np.ndarray) -> list[Span]:
-    """The minibatches of an epoch in pieces of one shape, for one call of the program each."""
+def spans(plan: Plan, places: np.ndarray, most: int | None = None) -> list[Span]:
+    """The minibatches of an epoch in pieces of one shape, for one call of the program each.
+
+    Args:
+        plan: How many there are.
+        places: The samples in their order.
+        most: Updates that the pieces have room for; None for those there are.
+    """
     each = plan.batch * plan.accumulate
     body = places[: len(places) - plan.tail]
-    pieces = max(1, math.ceil(plan.steps / MOST))
-    size = math.ceil(plan.steps / pieces) if plan.steps else 1
+    room = plan.steps if most is None else most
+    pieces = max(1, math.ceil(room / MOST))
+    size = math.ceil(room / pieces) if room else 1
     flat = np.full(pieces * size * each, -1, np.int32)
     flat[: len(body)] = body
     rows = flat.reshape(pieces, size, plan.accumulate, plan.batch)
@@ -92,7 +94,7 @@ def spans(plan: Plan, places: np.ndarray) -> list[Span]:
     return [
         Span(
             rows[i],
-            np.int32(min(size, plan.steps - i * size)),
+            np.int32(min(size, max(0, plan.steps - i * size))),
             tail,
             np.bool_(i == pieces - 1),
         )

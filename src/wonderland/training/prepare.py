@@ -35,6 +35,7 @@ class Fit:
     validation: Table | None
     plan: Plan
     words: np.ndarray
+    apart: bool  # whether a last smaller minibatch may not be filled up
 
 
 def prepare(
@@ -68,13 +69,13 @@ def prepare(
     structure = replace(
         structure,
         weighted=table.weight is not None,
-        full=made.full,
+        full=apart,
         best=held is not None,
     )
     module = loss if isinstance(loss, eqx.Module) else None
     check.fits(structure, parts.parameters, parts.statistics, table, module)
     numbers = numbers_of(recipe, optimizer, module, made, dtype)
-    return Fit(recipe, structure, parts, numbers, table, held, made, key[0])
+    return Fit(recipe, structure, parts, numbers, table, held, made, key[0], apart)
 
 
 def parameter_type(parts: Parts) -> Any:

@@ -110,8 +110,8 @@ def judge(verdict: Verdict, measured: dict[str, Any], rules: dict[str, Any]) -> 
         (measured["bad"], Status.DIVERGED),
         (measured["gradient_norm"] <= rules["gradient_norm"], Status.CONVERGED),
         (measured["moved"] < rules["step_tol"], Status.STALLED),
-        (waited > rules["patience"], Status.VALIDATION_STALL),
-        (stalled > rules["training_patience"], Status.TRAINING_STALL),
+        (waited >= rules["patience"], Status.VALIDATION_STALL),
+        (stalled >= rules["training_patience"], Status.TRAINING_STALL),
     )
     return Verdict(
         status=status,
