@@ -170,6 +170,36 @@ def test_the_lead_is_judged(data):
     assert "within chance" in tie.evidence_["lead"].meaning
 
 
+def test_gradient_finds_the_best_of_a_fine_grid(rng):
+    X = rng.normal(size=(80, 20))
+    y = X[:, :3].sum(axis=1) + 2.0 * rng.normal(size=80)
+    ours = wl.SearchCV(
+        wl.Ridge(),
+        {"alpha": (1e-3, 1e4)},
+        method="gradient",
+        n_iter=15,
+        scoring="neg_mean_squared_error",
+    ).fit(X, y)
+    grid = GridSearchCV(Ridge(), {"alpha": np.logspace(-3, 4, 60)}, scoring=ours.scoring).fit(X, y)
+    assert ours.best_score_ >= grid.best_score_ - 1e-4 * abs(grid.best_score_)
+    assert len(ours.cv_results_["params"]) <= 15
+
+
+def test_slopes_of_the_held_out_loss_are_derivatives(data):
+    X, y = data
+    splits = list(KFold(3).split(X))
+    for intercept in (True, False):
+        ridge = wl.Ridge(fit_intercept=intercept)
+        slopes = ridge._validation_slopes(["alpha"], X, y, None, splits)
+        step = 1e-4
+        losses, derivatives = slopes(np.array([2.0]))
+        difference = (slopes(np.array([2 + step]))[0] - slopes(np.array([2 - step]))[0]) / 2 / step
+        np.testing.assert_allclose(derivatives[:, 0], difference, rtol=1e-5)
+        for (train, test), loss in zip(splits, losses, strict=True):
+            fitted = Ridge(2.0, fit_intercept=intercept).fit(X[train], y[train])
+            assert np.isclose(np.mean((fitted.predict(X[test]) - y[test]) ** 2), loss)
+
+
 def test_manners_of_a_search(data):
     search = wl.SearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=3)
     assert clone(search).get_params()["estimator__C"] == 1.0
@@ -190,6 +220,9 @@ def test_manners_of_a_search(data):
         ({"space": [1, 2]}, "a mapping from parameter names"),
         ({"space": {"alhpa": [1]}}, "Did you mean 'alpha'"),
         ({"space": {"alpha": stats.uniform()}}, 'method="random"'),
+        ({"space": {"alpha": [1, 2, 3]}, "method": "gradient"}, "a range"),
+        ({"space": {"alpha": (0.0, 1.0)}, "method": "gradient"}, "positive"),
+        ({"space": {"alpha": (0.1, 1.0)}, "method": "gradient"}, "halving"),
     ],
 )
 def test_bad_input(data, options, words):

@@ -13,6 +13,7 @@ Reference: Hoerl & Kennard (1970); Allen (1974) for leave-one-out in closed form
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 import scipy.sparse as sp
 
@@ -25,7 +26,9 @@ from wonderland.linear.inference import Facts
 from wonderland.linear.model import LinearModel
 from wonderland.linear.pure import solve_pure
 from wonderland.linear.routes import Outcome
+from wonderland.linear.slopes import fold_slopes
 from wonderland.shell.inputs import Table
+from wonderland.shell.together import NotTogether
 from wonderland.solve.direct import solve_direct, solve_from
 from wonderland.solve.leave_one_out import default_alphas, loo_curve, spectrum, tune
 from wonderland.solve.problem import LeastSquares, LinearFit
@@ -235,6 +238,17 @@ class Ridge(LinearEstimator):
         outcome = self._answer(problem)
         return {**self._publish(outcome, self._facts(problem, table)), **self._told(outcome)}
 
+    def _validation_slopes(
+        self, names: list[str], X: Any, y: Any, sample_weight: Any, splits: Any
+    ) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+        """For `SearchCV(method="gradient")`: squared errors of the folds and their slope in α."""
+        if names != ["alpha"] or self.basis is not None or self.positive or sp.issparse(X):
+            raise NotTogether("slopes in alpha alone, of dense tables without basis= or positive=")
+        table = self._read_aside(X, y, sample_weight)
+        weight = np.ones(len(table.y)) if table.weight is None else table.weight
+        held_out = _held_out if self.fit_intercept else _held_out_through_origin
+        return fold_slopes(held_out, (table.X, table.y), weight, splits)
+
     def _alphas(self, outputs: int) -> np.ndarray:
         if isinstance(self.alpha, str):
             raise InputError(
@@ -295,6 +309,17 @@ SOLVERS = (*DIRECT, "descent", "sag", "saga", "lsqr", "sparse_cg", "lbfgs")
 CENTRING = ("saga", "svd", "cholesky")
 UNCOUNTED = ("svd", "cholesky", "sparse_cg")
 TUNERS = ("loo", "gradient")
+
+
+def _held_out(alpha: Any, weight: Any, X: Any, y: Any) -> Any:
+    """Squared error of each row (n,), mean over outputs."""
+    model = fit_ridge(X, y, alpha, weight).model
+    return ((jax.vmap(model)(X) - y) ** 2).mean(axis=1)
+
+
+def _held_out_through_origin(alpha: Any, weight: Any, X: Any, y: Any) -> Any:
+    model = fit_ridge(X, y, alpha, weight, fit_intercept=False).model
+    return ((jax.vmap(model)(X) - y) ** 2).mean(axis=1)
 
 
 def _check_alpha(alpha: Any) -> None:

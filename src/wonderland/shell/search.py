@@ -25,11 +25,13 @@ from wonderland.core.cache import enable_compile_cache
 from wonderland.core.errors import InputError, InputTypeError, nearest
 from wonderland.core.evidence import Evidence
 from wonderland.shell.search_evidence import describe
+from wonderland.shell.search_gradient import visited
 from wonderland.shell.together import Bank, Member, Split, can_share
 
 __all__ = ["SearchCV"]
 
-_METHODS = ("grid", "random", "halving")
+_METHODS = ("grid", "random", "halving", "gradient")
+_COMMON = "scoring n_jobs refit verbose error_score return_train_score"
 
 
 class SearchCV(GridSearchCV):
@@ -38,12 +40,14 @@ class SearchCV(GridSearchCV):
     Args:
         estimator: Anything with scikit-learn's manners.
         space: Parameter names → lists of values, or → distributions with `rvs` for "random" and
-            "halving"; or a list of such mappings.
+            "halving"; or a list of such mappings. For "gradient" → ranges (low, high).
         method: "grid" tries all, "random" draws `n_iter`, "halving" starts with few resources and
-            keeps the best 1/factor of the candidates each time.
+            keeps the best 1/factor of the candidates each time, "gradient" descends the
+            cross-validated loss by its derivative and judges the points it went through.
         scoring, n_jobs, refit, cv, verbose, error_score, return_train_score: As in scikit-learn's
             `GridSearchCV`; `n_jobs` concerns fits that cannot share a program.
-        n_iter: Candidates drawn by "random", and by "halving" from distributions.
+        n_iter: Candidates drawn by "random", and by "halving" from distributions; points visited
+            by "gradient".
         random_state: Seed of the draws and of the subsamples.
         factor, resource, min_resources, max_resources: As in `HalvingGridSearchCV`.
 
@@ -114,6 +118,8 @@ class SearchCV(GridSearchCV):
         enable_compile_cache()
         X, y = indexable(X, y)
         _refuse_non_finite_target(y)
+        if self.method == "gradient":
+            return self._fit_gradient(X, y, params)
         reason = self._reason_apart(params)
         if reason:
             search, bank = self._apart(X, y, params), None
@@ -173,6 +179,18 @@ class SearchCV(GridSearchCV):
             return f"fit was given {', '.join(sorted(others))}"
         return ""
 
+    def _fit_gradient(self, X: Any, y: Any, params: dict[str, Any]) -> Self:
+        """Search the grid of the points that a descent of the held-out loss went through."""
+        checked = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
+        splits = list(checked.split(X, y, params.pop("groups", None)))
+        data = X, y, params.get("sample_weight")
+        points = visited(self.estimator, self.space, data, splits, self.n_iter)
+        settings = {name: getattr(self, name) for name in _COMMON.split()}
+        places = [{name: [value] for name, value in point.items()} for point in points]
+        search = SearchCV(self.estimator, places, cv=splits, **settings).fit(X, y, **params)
+        self.__dict__.update({n: v for n, v in vars(search).items() if n.endswith("_")})
+        return self
+
     def _apart(self, X: Any, y: Any, params: Mapping[str, Any]) -> Any:
         """scikit-learn's own search."""
         kind, options = self._kind()
@@ -190,8 +208,7 @@ class SearchCV(GridSearchCV):
 
     def _kind(self) -> tuple[type, dict[str, Any]]:
         """scikit-learn's class for the method, and its options."""
-        names = "scoring n_jobs refit verbose error_score return_train_score"
-        options = {name: getattr(self, name) for name in names.split()}
+        options = {name: getattr(self, name) for name in _COMMON.split()}
         if self.method == "grid":
             return GridSearchCV, options
         seed = {"random_state": self.random_state}
