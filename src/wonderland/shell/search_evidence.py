@@ -60,7 +60,11 @@ def _sharing(bank: Bank | None, reason: str) -> list[Claim]:
         return [Claim.fact("programs", 0, f"fits that shared a program: none, since {reason}")]
     why = "; others were fitted one by one: " + "; ".join(bank.reasons) if bank.reasons else ""
     meaning = f"compiled programs that {bank.shared} of the fits shared{why}"
-    return [Claim.fact("programs", bank.programs, meaning)]
+    short = "fits of the search that ended short of their own standard (see their max_iter, tol)"
+    return [
+        Claim.fact("programs", bank.programs, meaning),
+        Claim.fact("unconverged", bank.short, short),
+    ]
 
 
 def _winner(results: dict[str, Any], name: str, folds: int) -> list[Claim]:

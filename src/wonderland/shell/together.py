@@ -6,7 +6,8 @@ An estimator that can fit many settings in one program has two methods:
         What must be equal for two settings to share a program: shapes, and whatever is no number.
     _fit_together(tasks, X, y, sample_weight) -> list of fitted estimators, in the order of `tasks`
         X (n, d), y (n,) and the weights are those of the whole table as the user gave them; every
-        task names its own training rows. Raises `NotTogether` with the reason where it cannot.
+        task names its own training rows. A fit that failed is an exception in its place. Raises
+        `NotTogether` with the reason where it cannot.
 
 A `Bank` fits all (candidate, fold) pairs before scikit-learn asks for the first of them; a `Member`
 stands in the search for the estimator, and its `fit` takes the next fitted one from the bank. All
@@ -70,6 +71,7 @@ class Bank:
         seconds: The time of each fit in the order of the search; a shared program's is divided.
         programs: How many groups of fits shared a program.
         shared: How many fits they were.
+        short: How many fits ended short of their standard, by their own status.
         reasons: Why others were fitted one by one, each reason once.
     """
 
@@ -77,7 +79,7 @@ class Bank:
         self._data = X, y, sample_weight
         self.estimator = estimator
         self.seconds: list[float] = []
-        self.programs = self.shared = 0
+        self.programs = self.shared = self.short = 0
         self.reasons: list[str] = []
         self._ready: deque[_Outcome] = deque()
 
@@ -97,6 +99,7 @@ class Bank:
                 outcomes[index] = outcome
         self._ready.extend(outcome for outcome in outcomes if outcome is not None)
         self.seconds += [outcome.seconds for outcome in self._ready]
+        self.short += sum(_fell_short(outcome.fitted) for outcome in self._ready)
 
     def take(self, rows: np.ndarray) -> Any:
         """The next fitted estimator in the order of the search; its error, if it had one."""
@@ -134,6 +137,17 @@ class Bank:
     def _note(self, reason: str) -> None:
         if reason not in self.reasons:
             self.reasons.append(reason)
+
+
+def _fell_short(fitted: Any) -> bool:
+    status = getattr(_last(fitted), "status_", None)
+    return status is not None and not status.ok
+
+
+def _outcome(task: Task, fitted: Any, seconds: float) -> _Outcome:
+    if isinstance(fitted, Exception):
+        return _Outcome(task.rows, None, fitted, seconds)
+    return _Outcome(task.rows, fitted, None, seconds)
 
 
 def _grouped(
@@ -196,8 +210,10 @@ def _share_pipeline(tasks: Sequence[Task], X: Any, y: Any, sample_weight: Any) -
     ]
 
 
-def _joined(pipeline: Pipeline, fitted: Pipeline | None, last: Any) -> Pipeline:
-    """The pipeline with its fitted beginning and its fitted last step."""
+def _joined(pipeline: Pipeline, fitted: Pipeline | None, last: Any) -> Any:
+    """The pipeline with its fitted beginning and its fitted last step; the error of that step."""
+    if isinstance(last, Exception):
+        return last
     pipeline.steps = [*(fitted.steps if fitted else ()), (pipeline.steps[-1][0], last)]
     return pipeline
 
