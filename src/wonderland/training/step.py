@@ -103,7 +103,8 @@ def train_samples(
 
     def one(x: Any, key: jax.Array) -> tuple[Any, Any]:
         prediction, renewed = training(x, key=key)
-        return prediction, eqx.filter(renewed, jax.tree.map(eqx.is_array, statistics))
+        kept = jax.tree.map(eqx.is_array, statistics, is_leaf=lambda node: node is None)
+        return prediction, eqx.filter(renewed, kept)
 
     out = (0, jax.tree.map(lambda _: None, statistics))
     prediction, renewed = jax.vmap(one, out_axes=out, axis_name=axis)(X, keys)
