@@ -158,15 +158,18 @@ def mean_interval(values: Any, weight: Any = None, level: float = 0.95) -> Inter
     return Interval(mean, mean - half, mean + half, level)
 
 
-def deal(n: int, generator: np.random.Generator) -> tuple[np.ndarray, int]:
+def deal(
+    n: int, generator: np.random.Generator, blocks: int | None = None
+) -> tuple[np.ndarray, int]:
     """A block number for each row (n,), and how many blocks there are.
 
-    Up to `BLOCKS` rows each row is its own block. More are dealt at random, never in order: rows
-    sorted by anything would make blocks alike and the interval too short.
+    Up to `blocks` rows, by default `BLOCKS`, each row is its own block. More are dealt at random,
+    never in order: rows sorted by anything would make blocks alike and the interval too short.
     """
-    if n <= BLOCKS:
+    blocks = BLOCKS if blocks is None else blocks
+    if n <= blocks:
         return np.arange(n), n
-    return generator.integers(BLOCKS, size=n, dtype=np.uint16).astype(np.intp), BLOCKS
+    return generator.integers(blocks, size=n, dtype=np.uint16).astype(np.intp), blocks
 
 
 def block_sums(rows: np.ndarray, block: np.ndarray, count: int) -> np.ndarray:
