@@ -103,7 +103,7 @@ def test_the_interval_is_the_loops(kind, blocks, rng, monkeypatch):
     y, p = made(rng, 1200, 3, 2.0)
     found = calibration_error(y, p, kind, draws=1000, level=0.9)
     draws = []
-    for _ in range(150):
+    for _ in range(60 if kind == "smooth" else 150):
         rows = rng.integers(1200, size=1200)
         draws.append(calibration_error(y[rows], p[rows], kind, draws=1, classes=range(3)).value)
     value, low, high = found.value, *np.quantile(draws, [0.05, 0.95])
@@ -115,21 +115,21 @@ def test_the_interval_is_the_loops(kind, blocks, rng, monkeypatch):
     ends = value**power + centre**power - np.array([high, low]) ** power
     width = ends[1] - ends[0]
     ours = np.array([found.low, found.high]) ** power
-    np.testing.assert_allclose(ours, ends, atol=0.3 * width)
+    np.testing.assert_allclose(ours, ends, atol=0.35 * width)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [400, 6000])
 def test_p_values_of_calibrated_models_are_uniform(kind, n, rng):
     """By rows, and beyond 4096 of them by cells or multipliers; as they should be, or modest."""
-    draws = 99 if kind == "smooth" else 199
+    draws, turns = (49, 25) if kind == "smooth" else (199, 80)
     found = [
         calibration_error(*made(rng, n, 3), kind, draws=draws, random_state=t).p_value
-        for t in range(80)
+        for t in range(turns)
     ]
-    # Binomial(80, q) stays within four standard deviations.
+    # Binomial(turns, q) stays within four standard deviations.
     for q in (0.1, 0.5, 0.9):
-        assert abs(np.mean(np.array(found) <= q) - q) < 4 * np.sqrt(q * (1 - q) / 80) + 0.01
+        assert abs(np.mean(np.array(found) <= q) - q) < 4 * np.sqrt(q * (1 - q) / turns) + 0.02
 
 
 def test_weighted_tests_keep_their_level(rng):
@@ -208,5 +208,5 @@ def test_bad_input_is_told_in_three_parts(y, p, options, sentence):
 
 
 def test_many_classes_stay_small(rng):
-    y, p = made(rng, 3000, 100)
-    assert calibration_error(y, p, "classwise", draws=50).value > 0
+    y, p = made(rng, 1500, 100)
+    assert calibration_error(y, p, "classwise", draws=20).value > 0

@@ -48,7 +48,7 @@ def _every_row(measure: Statement, draws: int, generator: np.random.Generator) -
     # Shares of a row are linear in its residual: take them at a residual of one.
     unit = type(measure)(**{**vars(measure), "found": Judged(np.zeros(n), np.ones(n), None)})
     rows = np.arange(n)
-    adds = sum(sp.csr_array((v, (cell, rows)), (measure.cells, n)) for cell, v in unit.shares())
+    adds = sum(sp.csr_array((s.value, (s.place, rows)), (measure.cells, n)) for s in unit.shares())
     adds = adds @ sp.dia_array((measure.weights()[None], [0]), (n, n))
     found = np.empty((draws, measure.cells))
     for start in range(0, draws, CHUNK):

@@ -20,6 +20,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,7 +34,22 @@ __all__ = ["Classwise", "Measure", "Smooth", "Squared", "Statement", "TopLabel"]
 
 LARGEST = 1 << 24  # sums of all blocks together: 128 MB
 LEAST_BLOCKS = 256
-Share = tuple[np.ndarray, np.ndarray]  # to which sum each row adds (n,), and what (n,)
+
+
+class Share(NamedTuple):
+    """What each row adds to one cell among `cells` that begin with `first`.
+
+    Attributes:
+        first: The first cell of these.
+        cells: How many they are.
+        place: Which of them (n,).
+        value: What is added (n,).
+    """
+
+    first: int
+    cells: int
+    place: np.ndarray
+    value: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -53,7 +69,7 @@ class Measure:
 
     @abstractmethod
     def shares(self) -> Iterator[Share]:
-        """What each row adds, as pairs (cell, residual)."""
+        """What each row adds: one `Share` or several."""
 
     @abstractmethod
     def weights(self) -> np.ndarray:
@@ -66,14 +82,16 @@ class Measure:
 
     def residuals(self, shares: Iterable[Share], block: np.ndarray, count: int) -> np.ndarray:
         """Sums (count, cells) of what the rows of each block add."""
-        start, size = block * self.cells, count * self.cells
+        found, shares = np.zeros((count, self.cells)), list(shares)
 
         def add(share: Share) -> np.ndarray:
-            return np.bincount(start + share[0], share[1], size)
+            cell = block * share.cells + share.place
+            return np.bincount(cell, share.value, count * share.cells).reshape(count, share.cells)
 
         with ThreadPoolExecutor(workers()) as pool:
-            parts = list(pool.map(add, shares))
-        return np.sum(parts, axis=0).reshape(count, self.cells)
+            for share, part in zip(shares, pool.map(add, shares), strict=True):
+                found[:, share.first : share.first + share.cells] += part
+        return found
 
     def with_residuals(self, residuals: np.ndarray, sums: np.ndarray) -> np.ndarray:
         """The sums (…, s) with residuals (…, cells) in place of those measured."""
@@ -122,7 +140,7 @@ class Statement(Measure):
 
     def shares(self) -> Iterator[Share]:
         """The whole residual goes to the row's bin."""
-        yield self.place, self.residual()
+        yield Share(0, self.cells, self.place, self.residual())
 
 
 @dataclass(frozen=True)
@@ -194,8 +212,8 @@ class Smooth(Statement):
         """Each row is shared by the cells below and above it."""
         residual = self.residual()
         upper = self.share * residual
-        yield self.place, residual - upper
-        yield self.place + 1, upper
+        yield Share(0, self.cells, self.place, residual - upper)
+        yield Share(0, self.cells, self.place + 1, upper)
 
     def plain(self, sums: np.ndarray) -> np.ndarray:
         """The error at the bandwidth that equals it."""
@@ -234,11 +252,12 @@ class Classwise(Measure):
         return np.ones(len(self.forecast.codes)) if weight is None else weight
 
     def shares(self, codes: np.ndarray | None = None) -> Iterator[Share]:
-        """One pair for each class; other labels than those measured may be put in."""
+        """One for each class; other labels than those measured may be put in."""
         codes, weight = self.forecast.codes if codes is None else codes, self.forecast.weight
         for j, place in enumerate(self.places):
             gap = (codes == j) - self.columns[j]
-            yield j * self.bins + place, gap if weight is None else weight * gap
+            value = gap if weight is None else weight * gap
+            yield Share(j * self.bins, self.bins, place, value)
 
     def plain(self, sums: np.ndarray) -> np.ndarray:
         """Σ_j Σ_b |residual_jb| / (k Σω)."""
