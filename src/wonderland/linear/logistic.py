@@ -30,10 +30,12 @@ from wonderland.linear.logistic_problem import Logistic
 from wonderland.linear.logistic_pure import fit_logistic
 from wonderland.linear.logistic_solve import Prior, Wish, regress, state
 from wonderland.linear.logistic_sparse import regress_sparse
+from wonderland.linear.logistic_stream import regress_rows
 from wonderland.linear.logistic_tune import tune
 from wonderland.linear.model import LinearModel
 from wonderland.shell.classifier import Classifier
 from wonderland.shell.inputs import Classes, read_classes
+from wonderland.shell.rows import read_rows
 
 __all__ = ["LogisticPath", "LogisticRegression", "fit_logistic", "logistic_path"]
 
@@ -176,6 +178,15 @@ class LogisticRegression(Classifier):
     def _learn(self, *data: Any) -> dict[str, Any]:
         with explain_text(data[0]):
             return super()._learn(*data)
+
+    def _learn_stream(self, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
+        weights = self.class_weight
+        rows = read_rows(self, X, y, sample_weight, labels=True, class_weight=weights)
+        fixed = {"target_names_": rows.targets, "classes_": rows.classes}
+        if rows.complete:
+            return {**fixed, **self._fit(rows.labelled)}
+        report, extra = regress_rows(self, rows)
+        return {**fixed, **self._publish(report, rows.labelled, *extra)}
 
     def _fit(self, table: Classes) -> dict[str, Any]:
         check_weights(table)

@@ -13,6 +13,7 @@ from wonderland.core.errors import InputError
 from wonderland.shell.datasets import Source
 from wonderland.shell.explain import explained, refuse_non_finite
 from wonderland.shell.inputs import _refuse_degenerate
+from wonderland.shell.labels import read_labels
 
 __all__ = ["Chunk", "Reader", "is_arrow", "within"]
 
@@ -30,17 +31,27 @@ def within(chunk: int, start: int) -> Iterator[None]:
 
 
 class Reader:
-    """Validates piece after piece against the first, and remembers what the end must check."""
+    """Validates piece after piece against the first, and remembers what the end must check.
+
+    With `labels` targets are class labels (b,) of any kind; else numbers (b, t).
+    """
 
     def __init__(
-        self, estimator: BaseEstimator, first: tuple[Any, Any, Any], source: Source
+        self,
+        estimator: BaseEstimator,
+        first: tuple[Any, Any, Any],
+        source: Source,
+        *,
+        labels: bool = False,
     ) -> None:
         self.estimator, self.known = estimator, source.names
+        self.labels = labels
+        self.targets = read_labels if labels else _targets
         self.names = source.names
         if self.names is None:
             self.names = _names(first[0])
         self.width = _table(first[0]).shape[1]
-        self.first_y = _targets(first[1])
+        self.first_y = self.targets(first[1])
         self.flat = self.first_y.ndim == 1
         self.weighted = first[2] is not None
         self.rows, self.positive = 0, False
@@ -59,16 +70,21 @@ class Reader:
 
     def _read(self, X: Any, y: Any, weight: Any) -> Chunk:
         self._match_names(X)
-        table, target = _table(X), _targets(y)
+        table, target = _table(X), self.targets(y)
         self._match_shapes(table, target, weighted=weight is not None)
         # NaN survives a sum: the columns are looked at one by one only where it came out.
         with np.errstate(over="ignore", invalid="ignore"):
-            suspect = [not np.isfinite(part.sum()) for part in (table, target)]
+            suspect = [not np.isfinite(part.sum()) for part in (table, *self._numbers(target))]
         if suspect[0]:
             refuse_non_finite(table, source=_Named(self.names) if self.names else X)
-        if suspect[1]:
+        if any(suspect[1:]):
             refuse_non_finite(target, what="y")
-        return table, target[:, None] if self.flat else target, _weights(weight, len(table))
+        tall = self.flat and not self.labels
+        return table, target[:, None] if tall else target, _weights(weight, len(table))
+
+    def _numbers(self, target: np.ndarray) -> list[np.ndarray]:
+        """The target, where it is to be checked as numbers: labels have been."""
+        return [] if self.labels else [target]
 
     def _match_names(self, X: Any) -> None:
         """The same columns in the same order; chunks without names go by position."""
@@ -127,7 +143,7 @@ class Reader:
                 "at least one positive weight",
                 "Leave the weights out for equal weights",
             )
-        if not self.varied:
+        if not self.varied and not self.labels:
             seen = np.broadcast_to(self.constant, (self.rows, self.constant.shape[1]))
             _refuse_degenerate(self.estimator, seen)
 

@@ -1,4 +1,4 @@
-"""Parquet and Arrow datasets, record batch by record batch: memory does not grow with them."""
+"""Parquet, Arrow and CSV datasets, record batch by record batch: memory does not grow with them."""
 
 import difflib
 import re
@@ -85,12 +85,19 @@ def _choice(name: str, columns: Sequence[str]) -> str:
     return f"{nearest(name, columns[:SHOWN])} or {len(columns) - SHOWN} more"
 
 
-def open_dataset(X: Any, y: Any, sample_weight: Any) -> Source:
-    """Look at the schema, refuse what cannot be learned from, and read on demand."""
+def open_dataset(X: Any, y: Any, sample_weight: Any, *, labels: bool = False) -> Source:
+    """Look at the schema, refuse what cannot be learned from, and read on demand.
+
+    Args:
+        X: A path, a pyarrow Dataset or a RecordBatchReader.
+        y: Name (or names) of the target.
+        sample_weight: Name of the weights, or None.
+        labels: Whether the target holds class labels, which may be text.
+    """
     if isinstance(X, str | Path):
-        return _from_files(find_files(X), y, sample_weight)
+        return _from_files(find_files(X), y, sample_weight, labels=labels)
     reader = isinstance(X, optional("pyarrow", "arrow").RecordBatchReader)
-    roles = _roles(X.schema, {}, y, sample_weight)
+    roles = _roles(X.schema, {}, y, sample_weight, labels=labels)
     batches = X if reader else _scan(X, roles.columns)
     return Source(
         pieces=(roles.cut(batch, {}) for batch in _watched(batches)),
@@ -100,8 +107,8 @@ def open_dataset(X: Any, y: Any, sample_weight: Any) -> Source:
     )
 
 
-def _from_files(files: list[RowFile], y: Any, sample_weight: Any) -> Source:
-    roles = _roles(files[0].schema(), files[0].keys, y, sample_weight)
+def _from_files(files: list[RowFile], y: Any, sample_weight: Any, *, labels: bool) -> Source:
+    roles = _roles(files[0].schema(), files[0].keys, y, sample_weight, labels=labels)
     counts = [file.rows() for file in files] if len(files) <= COUNTED else [None]
     known = [count for count in counts if count is not None]
     return Source(
@@ -115,12 +122,16 @@ def _from_files(files: list[RowFile], y: Any, sample_weight: Any) -> Source:
 
 
 class _Roles(NamedTuple):
-    """What each column is for; `flat` when there is one target, given as a name."""
+    """What each column is for; `flat` when there is one target, given as a name.
+
+    `labels` says that the target holds class labels and is taken as it is.
+    """
 
     features: list[str]
     targets: list[str]
     weights: list[str]
     flat: bool
+    labels: bool = False
 
     @property
     def columns(self) -> list[str]:
@@ -129,17 +140,28 @@ class _Roles(NamedTuple):
 
     def cut(self, batch: Any, keys: dict[str, str]) -> tuple[Any, Any, Any]:
         """A record batch as (X (b, d), y (b,) or (b, t), weight (b,) or None)."""
+        if self.labels:
+            weight = _floats(batch, self.weights, keys)[:, 0] if self.weights else None
+            return _floats(batch, self.features, keys), _words(batch, self.targets[0], keys), weight
         y = _floats(batch, self.targets, keys)
         weight = _floats(batch, self.weights, keys)[:, 0] if self.weights else None
         return _floats(batch, self.features, keys), y[:, 0] if self.flat else y, weight
 
 
-def _roles(schema: Any, keys: dict[str, str], y: Any, sample_weight: Any) -> _Roles:
+def _roles(
+    schema: Any, keys: dict[str, str], y: Any, sample_weight: Any, *, labels: bool
+) -> _Roles:
     columns = [name for name in schema.names if not INDEX.fullmatch(name)]
     columns += [name for name in keys if name not in columns]
     features, targets, weights = named(y, sample_weight, columns)
-    roles = _Roles(features, targets, weights, isinstance(y, str))
-    _refuse_text(schema, keys, roles.columns)
+    if labels and not isinstance(y, str):
+        raise InputTypeError(
+            f"y names {len(targets)} columns",
+            "the name of one column of labels",
+            f"Pass one of the columns as y. {_choice('', columns)}",
+        )
+    roles = _Roles(features, targets, weights, isinstance(y, str), labels)
+    _refuse_text(schema, keys, [*features, *weights] if labels else roles.columns)
     return roles
 
 
@@ -208,6 +230,22 @@ def _floats(batch: Any, columns: list[str], keys: dict[str, str]) -> np.ndarray:
     return table.T
 
 
+def _words(batch: Any, name: str, keys: dict[str, str]) -> np.ndarray:
+    """A column of labels (b,), in the type it has."""
+    if name not in batch.schema.names:
+        return np.full(batch.num_rows, _from_folder(name, keys, text=True))
+    column = batch.column(name)
+    if column.null_count:
+        raise InputError(
+            f"column {name!r} holds {column.null_count} nulls",
+            "a label in every row",
+            "Drop those rows, or give what is unknown a label of its own",
+        )
+    if hasattr(column, "dictionary_decode"):
+        column = column.dictionary_decode()
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
 def _cast(column: Any, name: str, kind: Any) -> np.ndarray:
     try:
         return column.cast(kind, safe=False).to_numpy(zero_copy_only=False)
@@ -219,8 +257,8 @@ def _cast(column: Any, name: str, kind: Any) -> np.ndarray:
         ) from error
 
 
-def _from_folder(name: str, keys: dict[str, str]) -> float:
-    value = _number(keys.get(name, ""))
+def _from_folder(name: str, keys: dict[str, str], *, text: bool = False) -> Any:
+    value = keys.get(name) if text else _number(keys.get(name, ""))
     if value is None:
         raise InputError(
             f"column {name!r} is missing",

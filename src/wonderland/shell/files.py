@@ -1,7 +1,7 @@
 """Files of record batches on disk: found by name, opened once each, read a few megabytes at a time.
 
 The readers of one file are used rather than the dataset scanner, which reads ahead by whole files:
-here memory is bounded by one row group (Parquet) or one record batch (Arrow).
+here memory is bounded by one row group (Parquet), one record batch (Arrow) or one block (CSV).
 """
 
 import difflib
@@ -16,6 +16,8 @@ __all__ = ["ENTRIES", "RowFile", "find_files", "in_words"]
 
 PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".ipc", ".feather")
+CSV = (".csv", ".csv.gz")
+KNOWN = PARQUET + ARROW + CSV
 ENTRIES = 1 << 20  # of one record batch: 8 MB
 BUFFER = 1 << 20  # bytes read at once from one column of a Parquet file
 
@@ -36,9 +38,17 @@ class RowFile(NamedTuple):
         """Whether the file is Parquet, else Arrow."""
         return self.path.suffix.lower() in PARQUET
 
+    @property
+    def text(self) -> bool:
+        """Whether the file is comma-separated text with a line of names."""
+        return self.path.name.lower().endswith(CSV)
+
     def schema(self) -> Any:
-        """Names and types of the columns within the file."""
+        """Names and types of the columns within the file; of text, as its first block shows."""
         with in_words(str(self.path)):
+            if self.text:
+                with optional("pyarrow.csv", "arrow").open_csv(self.path) as reader:
+                    return reader.schema
             if self.parquet:
                 return optional("pyarrow.parquet", "arrow").read_schema(self.path)
             return self._arrow().schema
@@ -54,6 +64,9 @@ class RowFile(NamedTuple):
         """Record batches with at least the columns asked for, where the file has them."""
         size = max(1024, ENTRIES // max(len(columns), 1))
         with in_words(str(self.path)):
+            if self.text:
+                yield from self._text_batches(columns)
+                return
             yield from (
                 self._parquet_batches(columns, size) if self.parquet else self._arrow_batches(size)
             )
@@ -63,6 +76,19 @@ class RowFile(NamedTuple):
         with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER) as file:
             there = [name for name in columns if name in file.schema_arrow.names]
             yield from file.iter_batches(batch_size=size, columns=there)
+
+    def _text_batches(self, columns: list[str]) -> Iterator[Any]:
+        """Whole numbers are read as float64: a later block may hold fractions."""
+        csv, types = optional("pyarrow.csv", "arrow"), optional("pyarrow", "arrow").types
+        schema = self.schema()
+        there = [name for name in columns if name in schema.names]
+        whole = [name for name in there if types.is_integer(schema.field(name).type)]
+        options = csv.ConvertOptions(
+            include_columns=there,
+            column_types=dict.fromkeys(whole, optional("pyarrow", "arrow").float64()),
+        )
+        with csv.open_csv(self.path, convert_options=options) as reader:
+            yield from reader
 
     def _arrow_batches(self, size: int) -> Iterator[Any]:
         reader = self._arrow()
@@ -93,7 +119,7 @@ class in_words:  # noqa: N801  # reads as a sentence: with in_words(name)
         if isinstance(error, self.damaged):
             raise InputError(
                 f"{self.name} could not be read: {str(error).splitlines()[0]}",
-                "a complete Parquet or Arrow file",
+                "a complete Parquet, Arrow or CSV file",
                 "Write or copy the file again",
             ) from error
 
@@ -109,11 +135,11 @@ def find_files(path: str | Path) -> list[RowFile]:
         found = [base]
     else:
         raise _missing(base)
-    files = [file for file in found if file.is_file() and file.suffix.lower() in PARQUET + ARROW]
+    files = [file for file in found if file.is_file() and file.name.lower().endswith(KNOWN)]
     if not files:
         raise InputError(
             f"{str(path)!r} holds no file that is known by its ending",
-            f"files ending in {', '.join(PARQUET + ARROW)}",
+            f"files ending in {', '.join(KNOWN)}",
             "Convert the data, for instance with pandas.DataFrame.to_parquet",
         )
     return [RowFile(file, _keys(file, base)) for file in files]

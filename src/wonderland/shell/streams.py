@@ -18,7 +18,7 @@ from wonderland.shell.datasets import Source, is_dataset, named, open_dataset
 from wonderland.shell.explain import column_names
 from wonderland.shell.inputs import target_names
 
-__all__ = ["Stream", "is_stream", "read_stream"]
+__all__ = ["Stream", "begin_stream", "is_stream", "open_source", "read_stream"]
 
 
 class Stream(NamedTuple):
@@ -43,6 +43,8 @@ class Stream(NamedTuple):
 def is_stream(X: Any) -> bool:
     """Whether X is to be read in chunks: a path, an Arrow dataset or reader, or chunks.
 
+    A callable without arguments that returns chunks counts too: it is called for every pass.
+
     A list counts only when its items are frames or tuples that start with a two-dimensional
     block, so that no table written as nested lists is mistaken for one.
 
@@ -55,7 +57,7 @@ def is_stream(X: Any) -> bool:
         return False
     if isinstance(X, Sequence) or (hasattr(X, "__getitem__") and hasattr(X, "__len__")):
         return len(X) > 0 and all(_is_chunk(item) for item in X)
-    return isinstance(X, Iterable)
+    return isinstance(X, Iterable) or (callable(X) and not isinstance(X, type))
 
 
 def _is_table(X: Any) -> bool:
@@ -91,7 +93,32 @@ def read_stream(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) ->
         y: For datasets and chunks that are frames the name of the target, or a list of names.
         sample_weight: The name of a column of weights, for the same.
     """
-    source = open_dataset(X, y, sample_weight) if is_dataset(X) else _open(X, y, sample_weight)
+    return begin_stream(estimator, open_source(X, y, sample_weight))
+
+
+def open_source(X: Any, y: Any, sample_weight: Any, *, labels: bool = False) -> Source:
+    """Pieces of what `is_stream` accepts, from their beginning; `labels`: y may be text."""
+    if is_dataset(X):
+        return open_dataset(X, y, sample_weight, labels=labels)
+    if callable(X) and not isinstance(X, Iterable):
+        X = _called(X)
+    return _open(X, y, sample_weight)
+
+
+def _called(X: Any) -> Iterable[Any]:
+    """The chunks a callable makes."""
+    chunks = X()
+    if not isinstance(chunks, Iterable):
+        raise InputTypeError(
+            f"X is a callable that returned {_kind(chunks)}",
+            "an iterable of chunks",
+            "Write it as a generator function that yields (X, y)",
+        )
+    return chunks
+
+
+def begin_stream(estimator: BaseEstimator, source: Source, *, labels: bool = False) -> Stream:
+    """Look at the first piece; remember the number and names of columns on the estimator."""
     first = next(source.pieces, None)
     if first is None:
         raise InputError(
@@ -100,7 +127,7 @@ def read_stream(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) ->
             "An iterator that was used up stays empty: make a new one for every fit",
         )
     with within(0, 0):
-        reader = Reader(estimator, first, source)
+        reader = Reader(estimator, first, source, labels=labels)
     names = reader.names
     estimator.n_features_in_ = reader.width
     vars(estimator).pop("feature_names_in_", None)

@@ -60,7 +60,7 @@ class Intervals(NamedTuple):
     intercept: bool = True
     squared: bool = False
 
-    def rows(self, chosen: np.ndarray) -> "Intervals":
+    def rows(self, chosen: np.ndarray | slice) -> "Intervals":
         """The same problem on some of its rows."""
         return self._replace(
             X=self.X[chosen],
@@ -170,15 +170,16 @@ def violation(problem: Intervals, beta: np.ndarray, z: np.ndarray) -> float:
     return float(np.max(np.maximum(np.maximum(below, above), still), initial=0.0))
 
 
-def balance(problem: Intervals, beta: np.ndarray) -> np.ndarray:
+def balance(problem: Intervals, beta: np.ndarray, outside: float = 0.0) -> np.ndarray:
     """β moved as little as needed to keep its signs and box and to sum to zero.
 
-    The surplus is taken from the multipliers that pull its way, each in proportion to the room it
-    has; nothing that stands at zero starts to pull.
+    `outside` is what multipliers of rows that are not at hand add to the sum. The surplus is taken
+    from the multipliers that pull its way, each in proportion to the room it has; nothing that
+    stands at zero starts to pull.
     """
     if not problem.intercept:
         return beta
-    surplus = float(beta.sum())
+    surplus = float(beta.sum()) + outside
     pulling = beta if surplus > 0 else -beta
     room = np.where(pulling > 0, pulling, 0.0)
     inner = np.where(np.abs(beta) < problem.box, room, 0.0)
@@ -190,7 +191,7 @@ def balance(problem: Intervals, beta: np.ndarray) -> np.ndarray:
     moved = beta - np.sign(surplus) * room * (abs(surplus) / total)
     inside = np.minimum(np.abs(moved), problem.box - np.abs(moved))
     last = int(np.argmax(inside if inside.max() > 0 else room))
-    moved[last] -= moved.sum()  # what rounding left
+    moved[last] -= moved.sum() + outside  # what rounding left
     least = np.where(np.isfinite(problem.high), -problem.box, 0.0)
     return np.clip(moved, least, np.where(np.isfinite(problem.low), problem.box, 0.0))
 

@@ -32,7 +32,7 @@ from wonderland.solve.interior_problem import (
     losses,
 )
 
-__all__ = ["Sifted", "sift"]
+__all__ = ["Sifted", "natural_width", "sift"]
 
 SMALL = 8192  # rows that are solved as they are
 FACTOR = 8  # rows per row of the sample
@@ -61,7 +61,7 @@ def sift(problem: Intervals, tol: float, limit: int, guess: Point | None = None)
         sampled = sift(_sample(problem), max(tol, FIRST), limit)
         guess, steps = sampled.point, sampled.steps
     point = Point(np.zeros(d), 0.0, np.zeros(n)) if guess is None else guess
-    scale = _scale(problem)
+    scale = natural_width(problem)
     z = problem.X @ point.w + point.b
     near, reach = _near(problem, z, max(1, n // PART))
     # Predictions that all stand at an end (w = 0, say) leave nothing to sift by.
@@ -95,7 +95,7 @@ def _value(problem: Intervals, w: np.ndarray, z: np.ndarray) -> float:
     return 0.5 * float(w @ w) + float(losses(problem, z).sum())
 
 
-def _scale(problem: Intervals) -> float:
+def natural_width(problem: Intervals) -> float:
     """A natural width in z: the mean distance of the ends from their middle; 1 for labels."""
     ends = np.where(np.isfinite(problem.low), problem.low, problem.high)
     if np.isfinite(problem.low).all():
@@ -119,7 +119,7 @@ def _rounds(
     problem: Intervals, point: Point, z: np.ndarray, keep: np.ndarray, plan: Plan
 ) -> Sifted:
     """Keep rows near an end, solve, look at all rows again, until the whole is certified."""
-    n, scale = len(problem.low), _scale(problem)
+    n, scale = len(problem.low), natural_width(problem)
     w, b, beta = point.w, point.b, np.zeros(len(problem.low))
     steps, gap, moved = 0, np.inf, z
     for _ in range(ROUNDS):

@@ -20,6 +20,7 @@ from wonderland.core.errors import InputError
 from wonderland.core.evidence import Claim, Evidence
 from wonderland.shell.classifier import Classifier
 from wonderland.shell.inputs import Classes
+from wonderland.shell.rows import read_rows
 from wonderland.solve.interior_problem import Intervals, Point
 from wonderland.solve.interior_routes import Answer, quiet, solve_hard, solve_intervals
 from wonderland.svm.linear_check import check_classifier
@@ -27,6 +28,7 @@ from wonderland.svm.linear_evidence import Told, claims_of, tell, worst
 from wonderland.svm.linear_model import Scores
 from wonderland.svm.linear_problem import of_signs, strengths
 from wonderland.svm.linear_sparse import fit_sparse
+from wonderland.svm.linear_stream import classes_in_passes
 
 __all__ = ["LinearSVC"]
 
@@ -102,6 +104,13 @@ class LinearSVC(Classifier):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def _learn_stream(self, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
+        weights = self.class_weight
+        rows = read_rows(self, X, y, sample_weight, labels=True, class_weight=weights)
+        fixed = {"target_names_": rows.targets, "classes_": rows.classes}
+        fitted = self._fit(rows.labelled) if rows.complete else classes_in_passes(self, rows)
+        return {**fixed, **fitted}
 
     def _fit(self, table: Classes) -> dict[str, Any]:
         _refuse_absent(table)

@@ -16,11 +16,14 @@ import numpy as np
 from wonderland.core.evidence import Evidence
 from wonderland.shell.estimator import Regressor
 from wonderland.shell.inputs import Table
+from wonderland.shell.rows import read_rows
+from wonderland.shell.streams import is_stream
 from wonderland.solve.interior_routes import solve_intervals
 from wonderland.svm.linear_check import check_regressor
 from wonderland.svm.linear_evidence import Told, claims_of, tell, worst
 from wonderland.svm.linear_model import Scores
 from wonderland.svm.linear_problem import of_targets, strengths
+from wonderland.svm.linear_stream import targets_in_passes
 
 __all__ = ["LinearSVR"]
 
@@ -88,6 +91,13 @@ class LinearSVR(Regressor):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def _learn(self, *data: Any) -> dict[str, Any]:
+        if not is_stream(data[0]):
+            return super()._learn(*data)
+        rows = read_rows(self, *data, labels=False)
+        fitted = self._fit(rows.table) if rows.complete else targets_in_passes(self, rows)
+        return {"target_names_": rows.targets, **fitted}
 
     def _fit(self, table: Table) -> dict[str, Any]:
         told = [self._one(table, column) for column in range(table.y.shape[1])]
