@@ -16,9 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from wonderland.core.status import Status
 from wonderland.linear.logistic_curvature import Curvature, Shared, Spread, Whole
-from wonderland.linear.logistic_problem import Logistic, Total, product, sweep
-from wonderland.solve.newton import Ask, End, Found, Rules, Search, drive, search
+from wonderland.linear.logistic_problem import Logistic, objective, product, sweep
+from wonderland.linear.logistic_single import single_of
+from wonderland.solve.newton import Ask, End, Found, Pair, Rules, Search, drive, search
 from wonderland.solve.newton_metric import Metric
 from wonderland.solve.newton_trust import accelerated, trust_region
 
@@ -116,74 +118,92 @@ def minimise(
         rules: When to stop.
         metrics: Of Hessians near the starts, where they are known; then no sample is taken.
     """
-    before = [0] * problem.fits
     if route.name == "trust-region":
         searches: list[Search] = [trust_region(theta, rules) for theta in starts]
-    elif route.name == "descent":
+        return drive(oracle(problem, route.curvature), searches)
+    if route.name == "descent":
         bounds = lipschitz(problem)
         searches = [
             accelerated(*each)
             for each in zip(starts, [rules] * len(starts), bounds.tolist(), strict=True)
         ]
+        return drive(oracle(problem, route.curvature), searches)
+    loose = LOOSE.get(type(route.curvature), 1.0)
+    rules = rules._replace(precision=float(np.clip(loose * rules.precision, 0, 1e-5)))
+    if route.single:
+        begun = _single(problem, starts, route, rules)
+    elif metrics is None:
+        begun = _sampled(problem, starts, route, rules)
     else:
-        loose = LOOSE.get(type(route.curvature), 1.0)
-        rules = rules._replace(precision=float(np.clip(loose * rules.precision, 0, 1e-5)))
-        if route.single:
-            starts, metrics, before = _single(problem, starts, route, rules)
-        elif metrics is None:
-            starts, metrics = _sampled(problem, starts, route, rules)
-        rules = rules._replace(renew=route.renew)
-        if route.name == "newton":  # the last step costs little and squares the error
-            rules = rules._replace(precision=min(rules.precision, 1e-3 * rules.precision**1.25))
-        searches = [
-            search(theta, rules, metric) for theta, metric in zip(starts, metrics, strict=True)
-        ]
+        begun = [Start(*each) for each in zip(starts, metrics, strict=True)]
+    rules = rules._replace(renew=route.renew)
+    if route.name == "newton":  # the last step costs little and squares the error
+        rules = rules._replace(precision=min(rules.precision, 1e-3 * rules.precision**1.25))
+    searches = [search(one.theta, _left(rules, one), one.metric, one.pairs) for one in begun]
     ends = drive(oracle(problem, route.curvature), searches)
     return [
-        end._replace(iterations=end.iterations + more)
-        for end, more in zip(ends, before, strict=True)
+        end._replace(iterations=end.iterations + one.steps)
+        for end, one in zip(ends, begun, strict=True)
     ]
 
 
-def _single(
-    problem: Logistic, starts: np.ndarray, route: Route, rules: Rules
-) -> tuple[np.ndarray, list[Metric | None], list[int]]:
-    """Start, metric and steps taken, in single precision: first with the metric at the start."""
+class Start(NamedTuple):
+    """Where the last search begins: θ (p,), a metric and pairs in it, and steps taken so far."""
+
+    theta: np.ndarray
+    metric: Metric | None = None
+    pairs: Sequence[Pair] = ()
+    steps: int = 0
+
+
+def _left(rules: Rules, begun: Start) -> Rules:
+    return rules._replace(max_iter=max(rules.max_iter - begun.steps, 0))
+
+
+def _single(problem: Logistic, starts: np.ndarray, route: Route, rules: Rules) -> list[Start]:
+    """Steps in single precision: first on some of the rows, with the metric at the start."""
     if rules.max_iter < LEAD:
-        return starts, [None] * problem.fits, [0] * problem.fits
-    single = problem._replace(X=problem.X.astype(np.float32))
+        return [Start(theta) for theta in starts]
     first = rules._replace(tol=0.0, max_iter=LEAD, renew=0.0)
+    # Below these, f and ∇f in single precision are noise.
+    rest = rules._replace(tol=max(rules.tol, 1e-6), precision=max(rules.precision, 1e-6), renew=0.0)
+    table = single_of(problem)
+    if table is not None:
+        [end] = drive(
+            table.part(-(-len(table.blocks) // QUARTER)).oracle(),
+            [search(table.shorten(starts[0], problem), first)],
+        )
+        [end] = drive(table.oracle(), [search(end.theta, rest)])
+        if end.status is Status.DIVERGED:  # columns beyond the range of single precision
+            return [Start(starts[0])]
+        theta = table.lengthen(end.theta, starts[0], problem)
+        return [Start(theta, *table.learnt(end, problem), end.iterations)]
+    single = problem._replace(X=problem.X.astype(np.float32))
     part = single.rows(slice(None, None, QUARTER)) if len(problem.codes) >= SAMPLE // 10 else single
     part = part._replace(X=np.ascontiguousarray(part.X))
     ends = drive(oracle(part, route.curvature), [search(theta, first) for theta in starts])
-    # Below these, f and ∇f in single precision are noise.
-    rest = rules._replace(tol=max(rules.tol, 1e-6), precision=max(rules.precision, 1e-6), renew=0.0)
     again = [search(end.theta, rest) for end in ends]
     ends = drive(oracle(single, route.curvature), again)
-    thetas = np.stack([end.theta for end in ends])
-    return thetas, [end.metric for end in ends], [end.iterations for end in ends]
+    return [Start(end.theta, end.metric, end.pairs, end.iterations) for end in ends]
 
 
-def _sampled(
-    problem: Logistic, starts: np.ndarray, route: Route, rules: Rules
-) -> tuple[np.ndarray, list[Metric | None]]:
+def _sampled(problem: Logistic, starts: np.ndarray, route: Route, rules: Rules) -> list[Start]:
     """Start and metric from one row in `route.sample`, solved well enough for a start."""
+    plain = [Start(theta) for theta in starts]
     if not route.sample or rules.max_iter == 0:
-        return starts, [None] * problem.fits
+        return plain
     part = problem.rows(slice(None, None, route.sample))
     part = part._replace(X=np.ascontiguousarray(part.X))
     if np.any(np.bincount(part.codes, minlength=problem.classes) == 0) or not np.all(part.mass > 0):
-        return starts, [None] * problem.fits
+        return plain
     # The Newton step out of the end squares this; the sample's optimum itself is further off.
     loose = rules._replace(tol=np.inf, precision=1e-3, renew=np.inf, max_iter=20)
     starts = _first(part, starts, route, loose)
     ends = drive(oracle(part, route.curvature), [search(theta, loose) for theta in starts])
     if any(end.status.value > 4 for end in ends):
-        return starts, [None] * problem.fits
+        return plain
     # The last point and its step: the Newton step out of it has been computed and costs nothing.
-    return np.stack([end.theta - end.metric.solve(end.gradient) for end in ends]), [
-        end.metric for end in ends
-    ]
+    return [Start(end.theta - end.metric.solve(end.gradient), end.metric) for end in ends]
 
 
 def _first(part: Logistic, starts: np.ndarray, route: Route, loose: Rules) -> np.ndarray:
@@ -258,14 +278,3 @@ def _values(part: Logistic, asks: Sequence[Ask], curvature: Curvature) -> list[F
     for place, k in enumerate(wanted):
         metrics[k] = curvature.metric(total.hessian[place], part.pick([k]))
     return [Found(*each) for each in zip(values.tolist(), gradients, metrics, strict=True)]
-
-
-def objective(problem: Logistic, thetas: np.ndarray, total: Total) -> tuple[np.ndarray, np.ndarray]:
-    """F (m,) and ∇F (m, p) from sums over rows."""
-    coef, intercept = problem.split(thetas)
-    away = coef if problem.centre is None else coef - problem.centre
-    pull = away * problem.penalty[:, None]
-    mass = problem.mass
-    value = total.loss / mass + 0.5 * (pull * away).sum(axis=(1, 2))
-    slope = total.gradient.reshape(thetas.shape) / mass[:, None]
-    return value, slope + problem.join(pull, np.zeros_like(intercept))

@@ -28,6 +28,7 @@ __all__ = [
     "back",
     "bend",
     "losses",
+    "objective",
     "part_of",
     "product",
     "scores",
@@ -175,6 +176,17 @@ def _block(
         gradient.astype(np.float64, copy=False),
         None if curvature is None else curvature(X, P, weight),
     )
+
+
+def objective(problem: Logistic, thetas: np.ndarray, total: Total) -> tuple[np.ndarray, np.ndarray]:
+    """F (m,) and ∇F (m, p) from sums over rows."""
+    coef, intercept = problem.split(thetas)
+    away = coef if problem.centre is None else coef - problem.centre
+    pull = away * problem.penalty[:, None]
+    mass = problem.mass
+    value = total.loss / mass + 0.5 * (pull * away).sum(axis=(1, 2))
+    slope = total.gradient.reshape(thetas.shape) / mass[:, None]
+    return value, slope + problem.join(pull, np.zeros_like(intercept))
 
 
 def part_of(X: Any, start: int, stop: int) -> Any:

@@ -24,11 +24,12 @@ import numpy as np
 from wonderland.core.status import Status
 from wonderland.solve.newton_metric import Metric
 
-__all__ = ["Ask", "End", "Found", "Rules", "Search", "drive", "search"]
+__all__ = ["Ask", "End", "Found", "Pair", "Rules", "Search", "drive", "search"]
 
 ARMIJO = 1e-4
 MEMORY = 12
 SHORTEST = 1e-12  # of the Newton step: below it nothing moves
+CLOSE = 1e-2  # of ∇f: a smaller change has its image computed anew
 UNIT = float(np.finfo(float).eps)
 
 
@@ -74,6 +75,15 @@ class Rules(NamedTuple):
     floor: float = -np.inf
 
 
+class Pair(NamedTuple):
+    """What a step has taught: s = Δθ, y = Δ∇f, B₀y (p,), and sᵀy."""
+
+    step: np.ndarray
+    change: np.ndarray
+    image: np.ndarray
+    curved: float
+
+
 class End(NamedTuple):
     """Where a search ended.
 
@@ -87,6 +97,7 @@ class End(NamedTuple):
         hessians: Hessians taken.
         status: How it ended.
         step: The last step taken (p,).
+        pairs: Of L-BFGS, gathered since the metric was taken.
     """
 
     theta: np.ndarray
@@ -98,80 +109,97 @@ class End(NamedTuple):
     hessians: int
     status: Status
     step: np.ndarray
+    pairs: tuple[Pair, ...] = ()
 
 
 Search = Generator[Ask, Found, End]
 
 
 class _Place(NamedTuple):
-    """A point of the search and the direction out of it."""
+    """A point of the search, B₀∇f there, and the direction out of it."""
 
     theta: np.ndarray
     value: float
     gradient: np.ndarray
+    image: np.ndarray
     direction: np.ndarray
     decrement: float
 
 
 class _Curvature:
-    """B: a metric and the L-BFGS pairs (s, y) gathered since it was taken."""
+    """B: a metric B₀ and the L-BFGS pairs gathered since it was taken.
 
-    def __init__(self, metric: Metric) -> None:
-        self.metric = metric
-        self.pairs: list[tuple[np.ndarray, np.ndarray, float]] = []
-        self.hessians, self.length = 0, 1.0
+    B₀ is applied once at each point: its images of y and of any combination of gradients follow.
+    """
 
-    def learn(self, step: np.ndarray, change: np.ndarray, metric: Metric | None) -> None:
-        """A new Hessian, or the pair s = Δθ, y = Δ∇f of the step that led here."""
-        if metric is not None:
-            self.metric, self.hessians = metric, self.hessians + 1
-            self.pairs.clear()
-            self.length = 1.0
-            return
-        curved = float(step @ change)
-        # Below rounding the pair would tell of the noise in ∇f.
-        if curved > UNIT * float(np.linalg.norm(step) * np.linalg.norm(change)):
-            self.pairs = [*self.pairs[1 - MEMORY :], (step, change, curved)]
-            # The length B₀ gives a step, corrected by the curvature met along the last one.
-            self.length = curved / max(float(change @ self.metric.solve(change)), 1e-300)
+    def __init__(self, metric: Metric, pairs: Sequence[Pair] = ()) -> None:
+        self.metric, self.pairs = metric, list(pairs)
+        self.hessians = 0
 
-    def direction(self, gradient: np.ndarray) -> np.ndarray:
-        """−B∇f by the two loops of L-BFGS."""
-        q, used = gradient.copy(), []
-        for s, y, curved in reversed(self.pairs):
-            share = float(s @ q) / curved
-            q -= share * y
-            used.append(share)
-        r = self.length * self.metric.solve(q)
-        for (s, y, curved), share in zip(self.pairs, reversed(used), strict=True):
-            r += (share - float(y @ r) / curved) * s
-        return -r
-
-    def leave(self, theta: np.ndarray, found: Found) -> _Place:
+    def leave(self, theta: np.ndarray, found: Found, before: _Place | None = None) -> _Place:
         """The way down from θ; where rounding has spoilt the pairs, by the metric alone."""
-        direction = self.direction(found.gradient)
+        if found.metric is not None and before is not None:
+            self.metric, self.hessians = found.metric, self.hessians + 1
+            self.pairs.clear()
+            before = None
+        image = self.metric.solve(found.gradient)
+        if before is not None:
+            self._learn(theta - before.theta, found.gradient, image, before)
+        direction = self.direction(found.gradient, image)
         slope = float(found.gradient @ direction)
         if not slope < 0 and self.pairs:
             self.pairs.clear()
-            direction = self.direction(found.gradient)
+            direction = -image
             slope = float(found.gradient @ direction)
         decrement = max(-0.5 * slope, 0.0) if np.isfinite(slope) else np.inf
-        return _Place(theta, found.value, found.gradient, direction, decrement)
+        return _Place(theta, found.value, found.gradient, image, direction, decrement)
+
+    def _learn(
+        self, step: np.ndarray, gradient: np.ndarray, image: np.ndarray, before: _Place
+    ) -> None:
+        """The pair of the step that led here."""
+        change = gradient - before.gradient
+        curved, size = float(step @ change), float(np.linalg.norm(change))
+        # Below rounding the pair would tell of the noise in ∇f.
+        if curved > UNIT * float(np.linalg.norm(step)) * size:
+            # Of nearly equal gradients the images, in single precision perhaps, say nothing.
+            near = size < CLOSE * float(np.linalg.norm(gradient))
+            turned = self.metric.solve(change) if near else image - before.image
+            self.pairs = [*self.pairs[1 - MEMORY :], Pair(step, change, turned, curved)]
+
+    def direction(self, gradient: np.ndarray, image: np.ndarray) -> np.ndarray:
+        """−B∇f by the two loops of L-BFGS; `image` is B₀∇f."""
+        q, r, used = gradient.copy(), image.copy(), []
+        for s, y, image_y, curved in reversed(self.pairs):
+            share = float(s @ q) / curved
+            q -= share * y
+            r -= share * image_y
+            used.append(share)
+        if self.pairs:
+            # The length B₀ gives a step, corrected by the curvature met along the last one.
+            last = self.pairs[-1]
+            r *= last.curved / max(float(last.change @ last.image), 1e-300)
+        for (s, y, _, curved), share in zip(self.pairs, reversed(used), strict=True):
+            r += (share - float(y @ r) / curved) * s
+        return -r
 
 
-def search(theta: np.ndarray, rules: Rules, metric: Metric | None = None) -> Search:
+def search(
+    theta: np.ndarray, rules: Rules, metric: Metric | None = None, pairs: Sequence[Pair] = ()
+) -> Search:
     """Minimise from θ; without a metric the Hessian at θ is taken first.
 
     Args:
         theta: Start (p,).
         rules: When to stop.
         metric: B₀, close to the inverse Hessian.
+        pairs: What an earlier search has learnt in this metric.
     """
     found = yield Ask(theta, metric is None)
     first = found.metric if metric is None else metric
     if first is None:
         raise LookupError("the evaluation left out the metric it was asked for")
-    curvature = _Curvature(first)
+    curvature = _Curvature(first, pairs)
     place, before, count = curvature.leave(theta, found), np.inf, 0
     step = np.zeros_like(theta)
     while (status := _status(place, before, count, rules)) is Status.RUNNING:
@@ -181,10 +209,8 @@ def search(theta: np.ndarray, rules: Rules, metric: Metric | None = None) -> Sea
             status = _stuck(place, rules)
             break
         to, found = moved
-        step = to - theta
-        curvature.learn(step, found.gradient - place.gradient, found.metric)
-        theta, before, count = to, place.decrement, count + 1
-        place = curvature.leave(theta, found)
+        step, before, count = to - theta, place.decrement, count + 1
+        theta, place = to, curvature.leave(to, found, place)
     return End(
         theta,
         place.value,
@@ -195,6 +221,7 @@ def search(theta: np.ndarray, rules: Rules, metric: Metric | None = None) -> Sea
         curvature.hessians + (metric is None),
         status,
         step,
+        tuple(curvature.pairs),
     )
 
 

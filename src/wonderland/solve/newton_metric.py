@@ -4,6 +4,7 @@
                which leaves alone what no data determine
     Product    B = (A ⊗ G + Λ)⁻¹, what couples classes times what couples columns
     Diagonal   B = 1/diag(H)
+    Embedded   B of some of the parameters; the others stay where they are
 
 Scaling H to unit diagonal first takes away what is due to the columns' units. Shapes: H (p, p).
 """
@@ -13,7 +14,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
-__all__ = ["Dense", "Diagonal", "Metric", "Product"]
+__all__ = ["Dense", "Diagonal", "Embedded", "Metric", "Product"]
 
 WIDE = 200  # columns above which a Kronecker factor is decomposed in single precision
 SINGULAR = 1e-13  # of the largest eigenvalue of the scaled Hessian: a direction without curvature
@@ -131,3 +132,24 @@ class Diagonal(Metric):
         other = object.__new__(Diagonal)
         other.inverted = self.inverted / factor
         return other
+
+
+class Embedded(Metric):
+    """A metric of the parameters at `places`, zero on all others.
+
+    >>> Embedded(Diagonal(np.array([2.0])), np.array([1]), 3).solve(np.ones(3))
+    array([0. , 0.5, 0. ])
+    """
+
+    def __init__(self, inner: Metric, places: np.ndarray, size: int) -> None:
+        self.inner, self.places, self.size = inner, places, size
+
+    def solve(self, gradient: np.ndarray) -> np.ndarray:
+        """B∇f at the places (p,)."""
+        step = np.zeros(self.size)
+        step[self.places] = self.inner.solve(gradient[self.places])
+        return step
+
+    def rescaled(self, factor: float) -> "Embedded":
+        """The metric of factor·H."""
+        return Embedded(self.inner.rescaled(factor), self.places, self.size)
