@@ -15,16 +15,16 @@ Reference: Vovk, Gammerman, Shafer (2005); Papadopoulos (2008); Romano, Sesia, C
 Barber, Candès, Ramdas, Tibshirani (2021); Tibshirani, Barber, Candès, Ramdas (2019).
 """
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from wonderland.core.errors import InputError
 from wonderland.core.evidence import Claim, Evidence
 from wonderland.core.status import Status
-from wonderland.trust.conformal_evidence import test_claims
+from wonderland.trust.conformal_base import Conformal, index_of
+from wonderland.trust.conformal_evidence import new_claims
 from wonderland.trust.conformal_labels import (
     LabelRows,
     LabelRule,
@@ -35,18 +35,13 @@ from wonderland.trust.conformal_labels import (
     uniform,
 )
 from wonderland.trust.conformal_parts import (
-    Extras,
-    Groups,
     calibration_folds,
     calibration_split,
     check_choice,
-    fit_shift,
     fixed_seed,
-    read_groups,
-    shift_weights,
     typical,
 )
-from wonderland.trust.quantiles import check_alpha, levels_of
+from wonderland.trust.quantiles import check_alpha
 from wonderland.trust.scores import LAC, resolve_score
 from wonderland.trust.sets import PredictionSets
 from wonderland.trust.wrapper import ClassifierWrapper, Task, fit_on, prefit, take
@@ -65,7 +60,7 @@ def _has(name: str) -> Any:
     return check
 
 
-class ConformalClassifier(ClassifierWrapper):
+class ConformalClassifier(Conformal, ClassifierWrapper):
     """Prediction sets that hold the true label with probability 1 − α.
 
     Args:
@@ -73,8 +68,8 @@ class ConformalClassifier(ClassifierWrapper):
             softmax (the logistic function for two classes) is then used.
         method: "split": one model, calibrated on rows kept apart; "cross": a model for each fold,
             calibrated on the fold it has not seen, so that every row serves both.
-        score: "lac" (the smallest sets), "aps" (as large as the case is hard), "raps", "margin",
-            or a `LabelScore`.
+        conformity_score: "lac" (the smallest sets), "aps" (as large as the case is hard), "raps",
+            "margin", or a `LabelScore`.
         alpha: α, the share of errors that is allowed.
         cv: For "split" None (a quarter of the rows), a share between 0 and 1, or a splitter whose
             first split is taken; for "cross" None (5), a number of folds or a splitter; "prefit"
@@ -109,10 +104,8 @@ class ConformalClassifier(ClassifierWrapper):
     [['yes'], ['no', 'yes']]
     """
 
-    calibration_: Groups
     models_: list[Any]
     rule_: LabelRule
-    promise_: float
     seed_: int
 
     def __init__(
@@ -120,7 +113,7 @@ class ConformalClassifier(ClassifierWrapper):
         estimator: Any,
         method: str = "split",
         *,
-        score: Any = "lac",
+        conformity_score: Any = "lac",
         alpha: float = 0.1,
         cv: Any = None,
         groups: Any = None,
@@ -132,7 +125,7 @@ class ConformalClassifier(ClassifierWrapper):
     ) -> None:
         self.estimator = estimator
         self.method = method
-        self.score = score
+        self.conformity_score = conformity_score
         self.alpha = alpha
         self.cv = cv
         self.groups = groups
@@ -145,54 +138,19 @@ class ConformalClassifier(ClassifierWrapper):
     def _check_parameters(self) -> None:
         check_alpha(self.alpha)
         check_choice("method", self.method, METHODS)
-        resolve_score(self.score, self.penalty, self.free)
+        resolve_score(self.conformity_score, self.penalty, self.free)
         if not self.penalty >= 0:
             raise InputError(f"penalty is {self.penalty!r}", "a number ≥ 0", "Pass penalty=0.01")
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        groups: Any = None,
-        weights: Any = None,
-        X_target: Any = None,
-        **fit_params: Any,
-    ) -> Self:
-        """Fit the classifier and calibrate it on rows it has not seen.
-
-        Args:
-            X: (n, …): whatever the classifier takes.
-            y: Labels (n,).
-            sample_weight: (n,) ≥ 0, for the classifier's fit.
-            groups: The group of each row (n,), for coverage within groups.
-            weights: Likelihood ratio ω of each row (n,), for a shift of the covariates.
-            X_target: Unlabelled rows of where predictions are for, to estimate ω from.
-            **fit_params: Further arguments of the classifier's `fit`.
-
-        Returns:
-            The fitted estimator.
-        """
-        extras = Extras(groups, weights, X_target)
-        return self._transact(X, y, sample_weight, fit_params, extras)
-
-    def _learn(self, *data: Any) -> dict[str, Any]:
-        *data_of_fit, extras = data
-        self._extras = extras
-        try:
-            return super()._learn(*data_of_fit)
-        finally:
-            self.__dict__.pop("_extras", None)
 
     def _fit(self, task: Task) -> dict[str, Any]:
         seed, ready = fixed_seed(self.random_state), prefit(self)
         whole, models, parts, train = self._models(task, ready, seed)
         rows, shift = self._rows(task, models, parts, train, seed)
-        rule = LabelRule(resolve_score(self.score, self.penalty, self.free), self._by_class())
+        rule = LabelRule(
+            resolve_score(self.conformity_score, self.penalty, self.free), self._by_class()
+        )
         calibration = rule.calibrate(rows)
-        labels = task.classes if rule.by_class else None
-        calibration.check(self.alpha, "class" if rule.by_class else "group", labels)
+        self._check_level(self.alpha, calibration, task.classes)
         threshold = calibration.bounds(self.alpha, *typical(calibration, rows.weights))
         return {
             "estimator_": whole,
@@ -211,39 +169,22 @@ class ConformalClassifier(ClassifierWrapper):
         self, task: Task, models: list[Any], parts: list[np.ndarray], train: np.ndarray, seed: int
     ) -> tuple[LabelRows, Any]:
         """The calibration rows in the order of their folds, and what tells likelihood ratios."""
-        extras, order, n = self._extras, np.concatenate(parts), len(task.y)
+        order = np.concatenate(parts)
         read = [
             probabilities(model, take(task.X, part), task.classes)
             for model, part in zip(models, parts, strict=True)
         ]
-        shift = fit_shift(self.shift, take(task.X, train), extras.X_target)
-        groups = read_groups(self._columns(), task.X, extras.groups, n)
-        weights = shift_weights(shift, task.X, extras.weights, n)
-        if weights is not None and len(models) > 1:
-            raise InputError(
-                "likelihood ratios with method='cross'",
-                "one model calibrated on rows kept apart",
-                "Pass method='split'",
-            )
-        return (
-            LabelRows(
-                p=checked(np.concatenate(read)),
-                codes=task.codes[order],
-                groups=None if groups is None else groups[order],
-                weights=None if weights is None else weights[order],
-                u=uniform(seed, 0, n)[order] if self.randomise else None,
-                folds=np.cumsum([len(part) for part in parts])[:-1],
-                seed=seed,
-            ),
-            shift,
+        groups, weights, shift = self._read_extras(task, train, order, len(models))
+        rows = LabelRows(
+            p=checked(np.concatenate(read)),
+            codes=task.codes[order],
+            groups=groups,
+            weights=weights,
+            u=uniform(seed, 0, len(task.y))[order] if self.randomise else None,
+            folds=np.cumsum([len(part) for part in parts])[:-1],
+            seed=seed,
         )
-
-    def _columns(self) -> Any:
-        """Where groups are read from; classes are no column."""
-        return None if self._by_class() else self.groups
-
-    def _by_class(self) -> bool:
-        return isinstance(self.groups, str) and self.groups == "class"
+        return rows, shift
 
     def _models(
         self, task: Task, ready: Any, seed: int
@@ -288,41 +229,21 @@ class ConformalClassifier(ClassifierWrapper):
         Returns:
             `PredictionSets`; a list of them, one for each level, where several were asked for.
         """
-        check_is_fitted(self)
-        levels, single = levels_of(self.alpha if alpha is None else alpha)
-        labels = self.classes_ if self.rule_.by_class else None
-        for level in levels:
-            self.calibration_.check(level, "class" if self.rule_.by_class else "group", labels)
+        levels, single = self._levels(alpha)
         read = [probabilities(model, X, self.classes_) for model in self.models_]
         m = len(read[0])
-        named = read_groups(self._columns(), X, groups, m)
-        places = self.calibration_.places(None if self.rule_.by_class else named, m)
-        ratio = self._ratios(X, weights, m)
         u = uniform(self.seed_, 1, m) if self.randomise else None
-        masks = self.rule_.masks(self.calibration_, read, levels, NewRows(places, ratio, u))
-        index = getattr(X, "index", None)
-        index = None if callable(index) else index
+        new = NewRows(self._places(X, groups, m), self._ratios(X, weights, m), u)
+        masks = self.rule_.masks(self.calibration_, read, levels, new)
         found = [
-            PredictionSets(mask, self.classes_, level, index)
+            PredictionSets(mask, self.classes_, level, index_of(X))
             for mask, level in zip(masks, levels, strict=True)
         ]
         return found[0] if single else found
 
-    def _ratios(self, X: Any, given: Any, count: int) -> np.ndarray | None:
-        """Likelihood ratios of new rows, which weighted scores cannot do without."""
-        weighted = any(part.mass is not None for part in self.calibration_.parts[0])
-        found = shift_weights(self.shift_, X, given, count)
-        if weighted and found is None:
-            raise InputError(
-                "predictions without weights from weighted calibration rows",
-                "the likelihood ratio of each row",
-                "Pass predict_set(X, weights=...), or a callable as shift",
-            )
-        return found if weighted else None
-
     def claims_on(self, X: Any, y: Any) -> list[Claim]:
-        """Coverage and sizes on test data, for `wl.verify`."""
-        sets = self.predict_set(X)
-        rows = int(self.calibration_.counts.sum())
-        exact = self.promise_ if self.calibration_.plain else min(self.promise_, 1 - 2 * self.alpha)
-        return test_claims(sets.contains(y), sets.size, rows, self.alpha, exact, "set")
+        """Coverage and sizes on test data; `wl.verify` adds them to the evidence."""
+        sets, plain = self.predict_set(X), self.calibration_.plain
+        covered, rows = sets.contains(y), int(self.calibration_.counts.sum())
+        promise = self.promise_
+        return new_claims(covered, sets.size, rows, self.alpha, promise, "set", exact=plain)

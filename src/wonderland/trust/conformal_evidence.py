@@ -6,7 +6,7 @@ that the share is held against an exact band: a share below it speaks against ex
 (rows in order of time, copies of rows in training and calibration).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from wonderland.metrics.intervals import clopper_pearson, coverage_band
 from wonderland.trust.conformal_parts import Groups
 from wonderland.trust.quantiles import rank_of, smallest_sample
 
-__all__ = ["LEVEL", "Trial", "claims_of", "coverage_claims", "halves", "test_claims"]
+__all__ = ["LEVEL", "Trial", "claims_of", "coverage_claims", "halves", "new_claims"]
 
 LEVEL = 0.999  # of the bands: a sound fit is called into question once in two thousand
 
@@ -65,12 +65,11 @@ def claims_of(calibration: Groups, alpha: float, promise: float, exact: bool) ->
         tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
         low, high = beta.ppf(tails, rank, smallest + 1 - rank)
         claims.append(
-            Claim(
+            Claim.fact(
                 "coverage_given_calibration",
-                rank / (smallest + 1),
                 (float(low), float(high)),
-                None,
-                f"expected coverage, and its {LEVEL:.1%} Beta band over calibration samples",
+                f"{LEVEL:.1%} Beta band of the coverage that calibration rows like these give, "
+                f"{rank / (smallest + 1):.4g} on average",
             )
         )
     return claims
@@ -132,34 +131,41 @@ def _worst(covered: np.ndarray, groups: np.ndarray, labels: tuple[str, Sequence[
     share = np.where(count > 0, hit / np.maximum(count, 1), np.inf)
     worst = int(np.argmin(share))
     low, high = clopper_pearson(hit[worst], count[worst], LEVEL)
-    return Claim(
+    return Claim.fact(
         f"worst_{what}",
-        (names[worst], float(share[worst])),
-        (float(low), float(high)),
-        None,
+        (names[worst], float(share[worst]), float(low), float(high)),
         f"the {what} covered least there, its share and the {LEVEL:.1%} Clopper–Pearson interval",
     )
 
 
-def test_claims(
-    covered: np.ndarray, size: np.ndarray, calibrated: int, alpha: float, promise: float, unit: str
+def new_claims(
+    covered: np.ndarray,
+    size: np.ndarray,
+    rows: int,
+    alpha: float,
+    promise: float,
+    unit: str,
+    *,
+    exact: bool,
 ) -> list[Claim]:
     """Coverage on data that neither fit nor calibration has seen.
 
     Args:
         covered: Whether each row's truth was in its set or interval (m,).
         size: Of its set or interval (m,).
-        calibrated: n, calibration rows.
+        rows: n, calibration rows.
         alpha: The level.
-        promise: Coverage that is promised; the exact band where that is 1 − α, else a lower bound.
+        promise: Coverage that is promised.
         unit: "set" or "interval".
+        exact: Whether the number covered is beta-binomial; else the promise is a lower bound that
+            holds on average over calibration samples, and both samples' errors are allowed for.
     """
     m, share = len(covered), float(np.mean(covered))
-    exact = promise >= 1 - alpha - 1e-12
     if exact:
-        bound = coverage_band(calibrated, m, alpha, LEVEL)
+        bound = coverage_band(rows, m, alpha, LEVEL)
     else:
-        bound = (promise - 3.3 * np.sqrt(promise * (1 - promise) / m), 1.0)
+        error = np.sqrt(promise * (1 - promise) * (1 / m + 1 / rows))
+        bound = (max(0.0, promise - 3.3 * float(error)), 1.0)
     meaning = f"share of {m} new rows whose {unit} has the truth; " + (
         f"exact {LEVEL:.1%} band" if exact else "bound 3.3 errors below the promise"
     )
@@ -168,6 +174,3 @@ def test_claims(
         Claim("test_coverage", share, bound, bool(share >= bound[0]), meaning),
         Claim.fact(f"test_{average}", float(np.mean(size)), f"mean over {m} new rows"),
     ]
-
-
-Maker = Callable[[np.ndarray, np.ndarray], Trial]

@@ -218,8 +218,8 @@ class Groups(NamedTuple):
         strange = np.flatnonzero(self.names[place] != groups)
         if strange.size:
             raise InputError(
-                f"row {strange[0]} is in group {plain(groups)[strange[0]]!r}, which the calibration rows "
-                "do not have",
+                f"row {strange[0]} is in group {plain(groups)[strange[0]]!r}, which no calibration "
+                "row is in",
                 f"one of the groups {', '.join(map(repr, self.names[:8].tolist()))}",
                 "Calibrate with rows of that group, or merge it with another",
             )
