@@ -13,6 +13,7 @@ _HOME = {
     "BayesianLinearRegression": "wonderland.linear.bayesian",
     "Claim": "wonderland.core.evidence",
     "ConformalClassifier": "wonderland.trust.conformal_classifier",
+    "ConformalRegressor": "wonderland.trust.conformal_regressor",
     "Evidence": "wonderland.core.evidence",
     "InputError": "wonderland.core.errors",
     "KernelRidge": "wonderland.svm.kernel_ridge",
@@ -128,3 +129,4 @@ if TYPE_CHECKING:
     from wonderland.svm.svr import SVR as SVR
     from wonderland.training.loop import train as train
     from wonderland.trust.conformal_classifier import ConformalClassifier as ConformalClassifier
+    from wonderland.trust.conformal_regressor import ConformalRegressor as ConformalRegressor
