@@ -89,6 +89,6 @@ def test_one_that_diverges_leaves_the_others_alone(task):
 def test_a_member_too_few_is_told(task):
     with pytest.raises(wl.InputError, match="learning_rate has shape"):
         fit_many([network(0)] * 3, "cross_entropy", task, numbers={"learning_rate": [1.0, 2.0]})
-    with pytest.raises(wl.InputError, match="differ in structure|differ in shape"):
-        wide = eqx.nn.MLP(5, 2, 9, 1, key=jax.random.key(1))
+    wide = eqx.nn.MLP(5, 2, 9, 1, key=jax.random.key(1))
+    with pytest.raises(wl.InputError, match="the models differ"):
         fit_many([network(0), wide], "cross_entropy", task)

@@ -1,5 +1,7 @@
 """The one training loop: compiled epochs, schedules, stopping, snapshots, many fits at once."""
 
+from wonderland.training.blame import DivergedError, Failure
+from wonderland.training.evidence import Gap, claims, spectrum
 from wonderland.training.history import History, Record
 from wonderland.training.loop import train
 from wonderland.training.many import fit_many, stacked
@@ -20,6 +22,9 @@ from wonderland.training.stopping import Stopping
 __all__ = [
     "Constant",
     "Cosine",
+    "DivergedError",
+    "Failure",
+    "Gap",
     "History",
     "Inverse",
     "InverseRoot",
@@ -31,7 +36,9 @@ __all__ = [
     "Schedule",
     "Stopping",
     "Warmup",
+    "claims",
     "fit_many",
+    "spectrum",
     "stacked",
     "train",
 ]

@@ -12,9 +12,10 @@ import numpy as np
 
 from wonderland.training.epoch import Span
 
-__all__ = ["Plan", "key_words", "order", "plan", "spans"]
+__all__ = ["MOST", "Plan", "key_words", "order", "plan", "room_for", "spans"]
 
 MOST = 1024  # updates in one call of the compiled program: a host that is asked can still answer
+ONCE = 2 * 10**11  # FLOPs of one call, roughly
 
 
 class Plan(NamedTuple):
@@ -52,6 +53,11 @@ def plan(count: int, batch: int, accumulate: int, *, apart: bool) -> Plan:
     return Plan(count, batch, accumulate, math.ceil(count / each), 0)
 
 
+def room_for(parameters: int, each: int) -> int:
+    """Updates of one call, so that it takes about a second: 6 FLOPs a parameter and sample."""
+    return int(np.clip(ONCE // (6 * max(1, parameters) * each), 8, MOST))
+
+
 def key_words(key: Any) -> tuple[np.ndarray, str]:
     """The words of a random key on the host, and its kind."""
     if isinstance(key, int | np.integer):
@@ -74,19 +80,22 @@ def order(words: np.ndarray, epoch: int, count: int, *, shuffle: bool = True) ->
     return places
 
 
-def spans(plan: Plan, places: np.ndarray, most: int | None = None) -> list[Span]:
+def spans(
+    plan: Plan, places: np.ndarray, *, most: int | None = None, room: int = MOST
+) -> list[Span]:
     """The minibatches of an epoch in pieces of one shape, for one call of the program each.
 
     Args:
         plan: How many there are.
         places: The samples in their order.
-        most: Updates that the pieces have room for; None for those there are.
+        most: Updates that all pieces have room for; None for those there are.
+        room: The most updates of one piece.
     """
     each = plan.batch * plan.accumulate
     body = places[: len(places) - plan.tail]
-    room = plan.steps if most is None else most
-    pieces = max(1, math.ceil(room / MOST))
-    size = math.ceil(room / pieces) if room else 1
+    total = plan.steps if most is None else most
+    pieces = max(1, math.ceil(total / room))
+    size = math.ceil(total / pieces) if total else 1
     flat = np.full(pieces * size * each, -1, np.int32)
     flat[: len(body)] = body
     rows = flat.reshape(pieces, size, plan.accumulate, plan.batch)

@@ -6,6 +6,7 @@ import jax
 import numpy as np
 
 from wonderland.core.errors import InputError, InputTypeError
+from wonderland.losses import BinaryCrossEntropy, MarginLoss, ResidualLoss
 from wonderland.training.epoch import Table
 from wonderland.training.step import Structure, infer, losses_of
 
@@ -93,8 +94,10 @@ def _refuse(array: np.ndarray, name: str, what: str) -> None:
     )
 
 
-def batch_size(asked: int | None, count: int, *, searches: bool) -> int:
-    """The minibatch size, at most the number of samples."""
+def batch_size(asked: int | None, count: int | None, first: int, *, searches: bool) -> int:
+    """The minibatch size, at most the number of samples; of a stream that of its first batch."""
+    if count is None:
+        return first if asked is None else asked
     if asked is None:
         return count if searches else min(DEFAULT_BATCH, count)
     if asked > count:
@@ -121,6 +124,7 @@ def fits(structure: Structure, parameters: Any, statistics: Any, found: Table, l
             "Give its first layer as many inputs as X has columns",
         ) from error
     labels(loss, prediction, found.y)
+    _as_many(loss, prediction, found.y)
     shapes = [leaf.shape[1:] for leaf in jax.tree.leaves(prediction)]
     try:
         value = jax.eval_shape(
@@ -140,6 +144,19 @@ def fits(structure: Structure, parameters: Any, statistics: Any, found: Table, l
             "Reduce the outputs of a sample, not the batch, in the loss",
         )
     return prediction
+
+
+def _as_many(loss: Any, prediction: Any, y: Any) -> None:
+    """Losses of one number and one target do not stretch one of them over the other."""
+    if not isinstance(loss, ResidualLoss | MarginLoss | BinaryCrossEntropy):
+        return
+    outputs, targets = prediction.shape[1:], np.shape(y)[1:]
+    if np.prod(outputs, dtype=int) != np.prod(targets, dtype=int):
+        raise InputError(
+            f"the model predicts {outputs} and the target of a sample has shape {targets}",
+            f"as many outputs as targets for {type(loss).__name__}",
+            "Change the size of the last layer, or the shape of y",
+        )
 
 
 def labels(loss: Any, prediction: Any, y: Any) -> None:

@@ -5,19 +5,22 @@ resumed one run in the same program. A non-finite loss ends the loop before its 
 weights before it, and the number of the step, are what remains.
 """
 
+import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from wonderland.training import optimizers, stopping
 from wonderland.training.step import Batch, Structure, infer, losses_of, rate, update
 
-__all__ = ["Measured", "Span", "State", "Table", "evaluated", "program", "starting"]
+__all__ = ["Measured", "Span", "State", "Table", "compiled", "evaluated", "start", "starting"]
 
 TOGETHER = 8192  # validation samples predicted at once
+KEPT = 256  # compiled programs kept in a process
 
 
 class Table(NamedTuple):
@@ -83,9 +86,26 @@ def starting(structure: Structure) -> Callable[..., State]:
 
 
 @lru_cache(maxsize=128)
-def program(structure: Structure) -> Callable[..., tuple[State, Measured]]:
+def program(structure: Structure) -> Any:
     """The compiled epoch: (state, table, span, numbers, validation) → (state, record)."""
     return jax.jit(lambda *args: epoch(structure, *args), donate_argnums=0)
+
+
+_compiled: dict[Any, Any] = {}
+
+
+def compiled(structure: Structure, *args: Any) -> Any:
+    """The program of arguments of these shapes, with XLA's own analysis of cost and memory."""
+    leaves, shape = jax.tree.flatten(args)
+    key = (structure, shape, tuple((np.shape(x), np.dtype(x.dtype)) for x in leaves))
+    if key not in _compiled:
+        if len(_compiled) >= KEPT:
+            _compiled.pop(next(iter(_compiled)))
+        with warnings.catch_warnings():
+            # State that a program does not read (a fit that watches nothing) need not be donated.
+            warnings.filterwarnings("ignore", message="Some donated buffers were not usable")
+            _compiled[key] = program(structure).lower(*args).compile()
+    return _compiled[key]
 
 
 def start(structure: Structure, parameters: Any, statistics: Any, numbers: Any, key: Any) -> State:
@@ -105,7 +125,7 @@ def start(structure: Structure, parameters: Any, statistics: Any, numbers: Any, 
         watched["before"] = fresh()[0]
     return State(
         *fresh(),
-        optimizer=jax.tree.map(jnp.copy, optimizer.init(parameters)),
+        optimizer=jax.tree.map(_own, optimizer.init(parameters)),
         average=None if structure.average is None else fresh(),
         best=fresh() if structure.best else None,
         verdict=stopping.unjudged(),
@@ -117,6 +137,11 @@ def start(structure: Structure, parameters: Any, statistics: Any, numbers: Any, 
         bad=jnp.zeros((), bool),
         watched=watched,
     )
+
+
+def _own(leaf: Any) -> jax.Array:
+    """A buffer of its own with a definite type."""
+    return jnp.copy(jax.lax.convert_element_type(leaf, jnp.asarray(leaf).dtype))
 
 
 def epoch(

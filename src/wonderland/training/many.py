@@ -338,7 +338,7 @@ def _spans(crowd: Crowd, part: list[int], number: int) -> list[Span]:
         if known not in orders:
             orders[known] = order(words, number, count, shuffle=fit.recipe.shuffle)
         places = crowd.places[member][orders[known]]
-        listed.append(spans(crowd.plans[member], places, most))
+        listed.append(spans(crowd.plans[member], places, most=most))
     return [_side_by_side(pieces) for pieces in zip(*listed, strict=True)]
 
 

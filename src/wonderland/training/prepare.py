@@ -1,6 +1,6 @@
 """From a model, a loss, data and a recipe to what the loop runs: checked, and as arrays."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,10 +14,11 @@ from wonderland import losses
 from wonderland.core.errors import InputError, InputTypeError
 from wonderland.losses.loss import Loss
 from wonderland.training import check, optimizers, schedules
-from wonderland.training.batches import Plan, plan
+from wonderland.training.batches import Plan, plan, room_for
 from wonderland.training.epoch import Table
 from wonderland.training.parameters import Parts, decays, split
 from wonderland.training.recipe import Recipe
+from wonderland.training.sources import Hosted, Resident, Source, Streamed, size_of
 from wonderland.training.step import Structure, train_samples
 
 __all__ = ["Fit", "accuracy", "changed", "held_out", "numbers_of", "prepare"]
@@ -36,6 +37,24 @@ class Fit:
     plan: Plan
     words: np.ndarray
     apart: bool  # whether a last smaller minibatch may not be filled up
+    source: Source
+    room: int  # updates of one call of the program
+
+    @property
+    def samples(self) -> int:
+        """Training samples of an epoch, as far as known."""
+        return self.plan.samples
+
+    @property
+    def usual_rate(self) -> float:
+        """The learning rate that the optimiser has where none is given."""
+        return optimizers.resolve(self.recipe.optimizer).learning_rate
+
+    @property
+    def fixed_rate(self) -> bool:
+        """Whether the recipe's learning rate is not what is stepped with."""
+        given = not isinstance(self.recipe.optimizer, str)
+        return given or isinstance(schedules.resolve(self.recipe.schedule), schedules.Rate)
 
 
 def prepare(
@@ -44,15 +63,10 @@ def prepare(
     """Check everything that can be checked without compiling, and lay it out."""
     parts = split(model)
     dtype = parameter_type(parts)
-    table = check.table(data, dtype)
-    held = None
-    if isinstance(validation, float):
-        table, held = held_out(table, validation, key[0])
-    elif validation is not None:
-        held = check.table(validation, dtype)
+    stream = Streamed(data, dtype) if _yields(data) else None
+    table = check.table(data, dtype) if stream is None else stream.first
+    table, held = _set_aside(table, validation, dtype, key[0], streamed=stream is not None)
     check.finite(table, "training data")
-    if held is not None:
-        check.finite(held, "validation data")
     if recipe.stopping.patience is not None and held is None:
         raise InputError(
             f"patience is {recipe.stopping.patience} and there are no validation data",
@@ -62,20 +76,73 @@ def prepare(
     loss = loss_of(loss)
     optimizer = optimizers.resolve(recipe.optimizer, recipe.options)
     count = check.counted(table)
-    size = check.batch_size(recipe.batch_size, count, searches=optimizer.searches)
+    size = check.batch_size(
+        recipe.batch_size, None if stream else count, count, searches=optimizer.searches
+    )
     structure = _structure(model, parts, loss, recipe, optimizer, key[1])
     apart = coupled(structure, parts, table)
-    made = plan(count, min(size, count), recipe.accumulate, apart=apart)
     structure = replace(
-        structure,
-        weighted=table.weight is not None,
-        full=apart,
-        best=held is not None,
+        structure, weighted=table.weight is not None, full=apart, best=held is not None
     )
     module = loss if isinstance(loss, eqx.Module) else None
     check.fits(structure, parts.parameters, parts.statistics, table, module)
+    made, source, room = _source(stream, table, parts, recipe, (size, apart, key[0]))
     numbers = numbers_of(recipe, optimizer, module, made, dtype)
-    return Fit(recipe, structure, parts, numbers, table, held, made, key[0], apart)
+    return Fit(recipe, structure, parts, numbers, table, held, made, key[0], apart, source, room)
+
+
+def _yields(data: Any) -> bool:
+    """Whether the data come batch by batch; a tuple is (X, y), a list of tuples is batches."""
+    if isinstance(data, tuple):
+        return False
+    if isinstance(data, list):
+        return all(isinstance(item, tuple) and len(item) in (2, 3) for item in data)
+    return callable(data) or isinstance(data, Iterable)
+
+
+def _set_aside(
+    table: Table, validation: Any, dtype: Any, words: np.ndarray, *, streamed: bool
+) -> tuple[Table, Table | None]:
+    if validation is None:
+        return table, None
+    if isinstance(validation, float):
+        if streamed:
+            raise InputError(
+                f"validation is {validation!r} and the data come in batches",
+                "a table of validation samples",
+                "Pass validation=(X, y)",
+            )
+        table, held = held_out(table, validation, words)
+    else:
+        held = check.table(validation, dtype)
+    check.finite(held, "validation data")
+    return table, held
+
+
+def _source(
+    stream: Streamed | None, table: Table, parts: Parts, recipe: Recipe, cut: tuple[int, bool, Any]
+) -> tuple[Plan, Source, int]:
+    """Where minibatches come from, and how many updates one call makes."""
+    size, apart, words = cut
+    each = size * recipe.accumulate
+    room = room_for(sum(leaf.size for leaf in jax.tree.leaves(parts.parameters)), each)
+    if stream is None:
+        made = plan(check.counted(table), size, recipe.accumulate, apart=apart)
+        kind = Hosted if size_of(table) > recipe.resident else Resident
+        source = kind(table, made, words, shuffle=recipe.shuffle, room=room)
+        return made, source, source.piece
+    stream.prepare(size, recipe.accumulate, apart=apart, room=room)
+    batches = stream.length()
+    # Of a stream only its length in batches may be known: schedules need the number of updates.
+    updates = 0 if batches is None else max(1, batches * check.counted(table) // each)
+    needs = not isinstance(schedules.resolve(recipe.schedule), schedules.ENDLESS)
+    if batches is None and recipe.stopping.steps is None and needs:
+        raise InputError(
+            f"schedule is {recipe.schedule!r} and the data do not say how many batches they have",
+            "a run whose length is known",
+            "Pass stopping=Stopping(steps=…), or data with a length, or a constant schedule",
+        )
+    return Plan(updates * each, size, recipe.accumulate, updates, 0), stream, stream.piece
 
 
 def parameter_type(parts: Parts) -> Any:
@@ -155,8 +222,8 @@ def numbers_of(
     schedule = schedules.resolve(recipe.schedule)
     decay, averaging = recipe.weight_decay, recipe.average_decay
     default = 0.999 if recipe.average == "ema" else 0.75
-    total = recipe.epochs * made.updates
     limit = recipe.stopping.steps
+    total = recipe.epochs * made.updates or limit or 1
     return {
         "learning_rate": number(
             optimizer.learning_rate if recipe.learning_rate is None else recipe.learning_rate

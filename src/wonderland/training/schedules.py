@@ -185,6 +185,10 @@ NAMES: dict[str, Callable[[], Schedule]] = {
 }
 
 
+# Those that do not ask how long the run is.
+ENDLESS = (Constant, Inverse, InverseRoot, Rate)
+
+
 def resolve(schedule: Any) -> Schedule:
     """The schedule of that name, the object itself, or a function step → learning rate.
 
