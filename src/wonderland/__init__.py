@@ -21,8 +21,11 @@ _HOME = {
     "LinearSVC": "wonderland.svm.linear_svc",
     "LinearSVR": "wonderland.svm.linear_svr",
     "LogisticRegression": "wonderland.linear.logistic",
+    "MLPClassifier": "wonderland.neural.classifier",
+    "MLPRegressor": "wonderland.neural.regressor",
     "OneClassSVM": "wonderland.svm.one_class",
     "Perceptron": "wonderland.linear.perceptron",
+    "Posterior": "wonderland.trust.posterior",
     "Ridge": "wonderland.linear.ridge",
     "SVC": "wonderland.svm.svc",
     "SVR": "wonderland.svm.svr",
@@ -114,6 +117,8 @@ if TYPE_CHECKING:
     from wonderland.linear.ridge import Ridge as Ridge
     from wonderland.linear.ridge import fit_ridge as fit_ridge
     from wonderland.linear.ridge import ridge_path as ridge_path
+    from wonderland.neural.classifier import MLPClassifier as MLPClassifier
+    from wonderland.neural.regressor import MLPRegressor as MLPRegressor
     from wonderland.report.verify import evidence as evidence
     from wonderland.report.verify import verify as verify
     from wonderland.shell.search import SearchCV as SearchCV
@@ -130,3 +135,4 @@ if TYPE_CHECKING:
     from wonderland.training.loop import train as train
     from wonderland.trust.conformal_classifier import ConformalClassifier as ConformalClassifier
     from wonderland.trust.conformal_regressor import ConformalRegressor as ConformalRegressor
+    from wonderland.trust.posterior import Posterior as Posterior

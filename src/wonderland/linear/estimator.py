@@ -11,12 +11,14 @@ import scipy.sparse as sp
 from wonderland.bases.basis import expand, names_of, wobble
 from wonderland.core.errors import InputError, InputTypeError, nearest
 from wonderland.core.evidence import Claim, Evidence
+from wonderland.linear.bayesian_objective import numbers_objective
 from wonderland.linear.evidence import claims_of
 from wonderland.linear.inference import Facts, infer
 from wonderland.linear.model import LinearModel
 from wonderland.linear.routes import ROUTES, Outcome, Plan, answer
 from wonderland.shell.estimator import Regressor
 from wonderland.shell.inputs import Table, read_features
+from wonderland.shell.objective import Objective
 from wonderland.shell.progress import Progress
 from wonderland.shell.streams import Stream
 from wonderland.solve.bounds import half_ulp
@@ -150,6 +152,12 @@ class LinearEstimator(Regressor):
         if not self.fit_intercept:
             return coef.astype(facts.dtype), 0.0
         return coef.astype(facts.dtype), intercept.astype(facts.dtype)
+
+    def _objective(self, X: Any, y: Any, sample_weight: Any) -> Objective:
+        """The log posterior at this fit, for `wl.Posterior`."""
+        table = self._read_aside(X, y, sample_weight)
+        noise = np.square(self.residual_deviation_)
+        return numbers_objective(self, table, getattr(self, "alpha_", 0.0), noise)
 
     def _predict(self, X: Any) -> np.ndarray:
         if self.basis is not None:

@@ -26,6 +26,7 @@ from wonderland.core.evidence import Claim, Evidence
 from wonderland.core.random import key_of
 from wonderland.shell.containers import wrap
 from wonderland.trust import diagnostics
+from wonderland.trust.posterior_layout import Layout, names_of
 
 __all__ = ["Effort", "Sample", "Summary", "sample"]
 
@@ -136,42 +137,35 @@ def sample(
     >>> found.draws["x"].shape, bool(abs(found.summary.mean[0] - 3.0) < 0.3)
     ((4, 300, 1), True)
     """
+    found = draw(log_density, position, key, data=data, effort=effort, names=names)
+    warn_of(found.evidence)
+    return found
+
+
+def draw(
+    log_density: Callable[..., Any],
+    position: Any,
+    key: Any,
+    *,
+    data: tuple[Any, ...],
+    effort: Effort,
+    names: list[str] | None = None,
+    parameters: Callable[[Any], np.ndarray] | None = None,
+) -> Sample:
+    """`sample` without its warning; `parameters` maps the tree of draws to those summarised."""
     enable_compile_cache()
     _check_effort(effort)
     blackjax = optional("blackjax", "sample")
-    names = _names(position) if names is None else _checked(names, position)
+    if names is None:
+        names = names_of(position)
+    elif parameters is None:
+        _check_names(names, position)
     draws, diverged, steps, layout = _run(blackjax, log_density, position, key, data, effort)
-    summary = _summarise(draws, names)
-    evidence = Evidence(claims_of(summary, diverged, steps, effort))
-    warn_of(evidence)
-    return Sample(layout.unflatten(draws), summary, evidence)
-
-
-class Layout(NamedTuple):
-    """How a tree of arrays lies in one vector; hashable, so that a program is compiled once."""
-
-    tree: Any
-    shapes: tuple[tuple[int, ...], ...]
-
-    @classmethod
-    def of(cls, position: Any) -> "Layout":
-        """Of a tree of arrays."""
-        leaves, tree = jax.tree.flatten(position)
-        return cls(tree, tuple(np.shape(leaf) for leaf in leaves))
-
-    def flat(self, position: Any) -> jax.Array:
-        """The vector (p,)."""
-        leaves = [jnp.ravel(leaf) for leaf in jax.tree.leaves(position)]
-        return jnp.concatenate(leaves) if leaves else jnp.zeros(0)
-
-    def unflatten(self, flat: Any) -> Any:
-        """The tree; leading axes of the vectors (…, p) stay in front of every leaf."""
-        ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes])
-        parts = [
-            flat[..., end - int(np.prod(shape)) : end].reshape(*flat.shape[:-1], *shape)
-            for end, shape in zip(ends, self.shapes, strict=True)
-        ]
-        return jax.tree.unflatten(self.tree, parts)
+    tree = layout.unflatten(draws)
+    if parameters is not None:
+        draws = tree = parameters(tree)
+    summary = _summarise(draws, list(names))
+    return Sample(tree, summary, Evidence(claims_of(summary, diverged, steps, effort)))
 
 
 @in_float64
@@ -269,18 +263,7 @@ def _check_effort(effort: Effort) -> None:
         )
 
 
-def _names(position: Any) -> list[str]:
-    """x[0], x[1], …: the path of each leaf and the place in it."""
-    names = []
-    for path, leaf in jax.tree_util.tree_flatten_with_path(position)[0]:
-        stem = jax.tree_util.keystr(path, simple=True, separator=".") or "theta"
-        shape = np.shape(leaf)
-        places = np.ndindex(shape) if shape else [()]
-        names += [stem + (f"[{', '.join(map(str, at))}]" if at else "") for at in places]
-    return names
-
-
-def _checked(names: list[str], position: Any) -> list[str]:
+def _check_names(names: list[str], position: Any) -> None:
     count = sum(int(np.size(leaf)) for leaf in jax.tree.leaves(position))
     if len(names) != count:
         raise InputError(
@@ -288,7 +271,6 @@ def _checked(names: list[str], position: Any) -> list[str]:
             "one name for each",
             "Leave names out to have them made from the position",
         )
-    return list(names)
 
 
 def _summarise(draws: np.ndarray, names: list[str]) -> Summary:
