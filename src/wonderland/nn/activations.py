@@ -5,7 +5,8 @@
     elu_a(s)     = s, a(e^s − 1) for s < 0                               silu(s) = s·sigmoid(s)
     gelu(s)      = s·Φ(s), Φ the normal distribution function            tanh, identity
 
-At the kinks the derivative is that from the left, as in PyTorch. A string becomes a function once, in `activation`.
+At the kinks the derivative is that from the left, as in PyTorch. A string becomes a
+function once, in `activation`.
 
 References: Nair & Hinton (2010); He et al. (2015) for PReLU; Clevert et al. (2016) for ELU;
 Hendrycks & Gimpel (2016) for GELU and SiLU.

@@ -160,5 +160,7 @@ class NumericalEmbedding(eqx.Module):
         """(d·e,) for x (d,)."""
         # Products (m)(m, e) for each feature: the contraction is written so that a batch becomes
         # one product of (n, m)(m, e) for each feature.
-        made = jax.lax.dot_general(self.basis(x), self.weight, (((1,), (1,)), ((0,), (0,))))
+        basis = self.basis(x)
+        weight = self.weight.astype(jnp.promote_types(basis.dtype, self.weight.dtype))
+        made = jax.lax.dot_general(basis.astype(weight.dtype), weight, (((1,), (1,)), ((0,), (0,))))
         return relu(made + self.bias).reshape(-1)

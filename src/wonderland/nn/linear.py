@@ -62,7 +62,8 @@ class Linear(eqx.Module):
                 f"one sample of shape ({self.weight.shape[0]},)",
                 "Map the model over a batch: jax.vmap(model)(X)",
             )
-        y = product(x, self.weight)
+        common = jnp.promote_types(x.dtype, self.weight.dtype)
+        y = product(x.astype(common), self.weight.astype(common))
         return y if self.bias is None else y + self.bias
 
 
