@@ -1,5 +1,6 @@
 """The one training loop: compiled epochs, schedules, stopping, snapshots, many fits at once."""
 
+from wonderland.training.alternate import Role, alternate
 from wonderland.training.blame import DivergedError, Failure
 from wonderland.training.evidence import Gap, claims, spectrum
 from wonderland.training.history import History, Record
@@ -33,9 +34,11 @@ __all__ = [
     "Rate",
     "Recipe",
     "Record",
+    "Role",
     "Schedule",
     "Stopping",
     "Warmup",
+    "alternate",
     "claims",
     "fit_many",
     "spectrum",

@@ -75,6 +75,8 @@ def evaluated(structure: Structure, state: State) -> tuple[Any, Any]:
     """The parameters and statistics that are judged and returned."""
     if state.average is not None:
         return state.average
+    if structure.game is not None:
+        return state.parameters, state.statistics
     stepped = state.parameters
     return optimizers.evaluated(structure.optimizer, state.optimizer, stepped), state.statistics
 
@@ -110,12 +112,12 @@ def compiled(structure: Structure, *args: Any) -> Any:
 
 def start(structure: Structure, parameters: Any, statistics: Any, numbers: Any, key: Any) -> State:
     """Before the first update."""
-    optimizer = structure.optimizer.transformation(numbers["learning_rate"], numbers["options"])
 
     def fresh() -> tuple[Any, Any]:
         # Copies: buffers given to the next epoch may not be shared.
         return jax.tree.map(jnp.copy, (parameters, statistics))
 
+    roles = () if structure.game is None else (len(structure.game.parts),)
     zero = jnp.zeros((), jnp.promote_types(jnp.float32, jax.tree.leaves(parameters)[0].dtype))
     watched = {}
     if "gradient_norm" in structure.watches:
@@ -125,18 +127,26 @@ def start(structure: Structure, parameters: Any, statistics: Any, numbers: Any, 
         watched["before"] = fresh()[0]
     return State(
         *fresh(),
-        optimizer=jax.tree.map(_own, optimizer.init(parameters)),
+        optimizer=jax.tree.map(_own, _memory(structure, parameters, numbers)),
         average=None if structure.average is None else fresh(),
         best=fresh() if structure.best else None,
         verdict=stopping.unjudged(),
         step=jnp.zeros((), jnp.int32),
         epoch=jnp.zeros((), jnp.int32),
         key=jnp.copy(key),
-        loss=zero,
+        loss=jnp.broadcast_to(zero, roles),
         mass=jnp.copy(zero),
         bad=jnp.zeros((), bool),
         watched=watched,
     )
+
+
+def _memory(structure: Structure, parameters: Any, numbers: Any) -> Any:
+    """What the optimiser remembers before its first update."""
+    if structure.game is not None:
+        return structure.game.init(parameters, numbers)
+    made = structure.optimizer.transformation(numbers["learning_rate"], numbers["options"])
+    return made.init(parameters)
 
 
 def _own(leaf: Any) -> jax.Array:
@@ -186,7 +196,7 @@ def _one(structure: Structure, state: State, table: Table, rows: Any, numbers: A
     key = jax.random.wrap_key_data(state.key, impl=structure.key)
     batches = _gathered(structure, table, rows)
     made = update(structure, numbers, state, batches, jax.random.fold_in(key, state.step))
-    good = jnp.isfinite(made.loss)
+    good = jnp.isfinite(made.loss).all()
     moved = state._replace(
         parameters=made.parameters,
         statistics=made.statistics,
@@ -250,7 +260,7 @@ def _close(
         state.verdict,
         {
             "score": record.score,
-            "loss": record.loss,
+            "loss": record.loss.sum(),
             "gradient_norm": record.gradient_norm,
             "moved": record.moved,
             "epoch": state.epoch,

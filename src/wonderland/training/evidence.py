@@ -106,7 +106,7 @@ def measured(run: Any, model: tuple[Any, Any]) -> dict[str, Any]:
     history = History.of(run.records)
     found: dict[str, Any] = {"history": history, "epochs": len(history), "steps": run.made}
     if len(history):
-        found["loss"] = float(history.loss[-1])
+        found["loss"] = history.loss[-1]
     best = int(np.asarray(run.state.verdict.epoch))
     if fit.validation is not None and best >= 0:
         found["best_epoch"] = best
@@ -117,6 +117,8 @@ def measured(run: Any, model: tuple[Any, Any]) -> dict[str, Any]:
     found |= _cost(run.program)
     found["seconds"] = seconds
     found["samples_per_second"] = len(history) * fit.samples / max(seconds, 1e-9)
+    if fit.structure.game is not None:
+        return found
     norm, gap = gap_and_gradient(
         fit.structure, model, fit.table, fit.validation, fit.numbers["loss"]
     )

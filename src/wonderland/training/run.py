@@ -149,7 +149,7 @@ class Run:
         if call is None:
             return
         named = {
-            name: np.asarray(value).item()
+            name: np.asarray(value).tolist()
             for name, value in zip(Measured._fields, call.measured, strict=True)
         }
         status = Status(int(named.pop("status")))
@@ -180,7 +180,7 @@ class Run:
             return ""
         last = self.records[-1]
         held = "" if np.isnan(last.score) else f", score {last.score:.4g}"
-        return f", epoch {last.epoch + 1}, loss {last.loss:.4g}{held}"
+        return f", epoch {last.epoch + 1}, loss {np.sum(last.loss):.4g}{held}"
 
     def _save(self) -> None:
         if self.snapshots is not None:
@@ -211,6 +211,9 @@ class Run:
         """What made a loss infinite, found by running its minibatch once more."""
         fit, state = self.fit, self.state
         step, epoch = int(state.step), int(state.epoch) - 1
+        if fit.structure.game is not None:
+            role = "in the loss of a role"
+            return Failure(step, epoch, None, role, self.records[-1].learning_rate, None, 0)
         within = step - (self.records[-2].step if len(self.records) > 1 else 0)
         batch = fit.source.batch(epoch, within)
         key = jax.random.wrap_key_data(state.key, impl=fit.structure.key)

@@ -82,7 +82,7 @@ class Snapshots:
             "begun": self._begun,
             "place": list(place),
             "seconds": float(seconds),
-            "records": np.array([list(record) for record in records], np.float64),
+            "records": [list(record) for record in records],
             "state": [np.asarray(leaf) for leaf in jax.tree.leaves(state)],
         }
         self._last = time.monotonic()
@@ -115,9 +115,7 @@ class Snapshots:
             jax.numpy.asarray(array, leaf.dtype)
             for array, leaf in zip(held["state"], leaves, strict=True)
         ]
-        records = [
-            Record(int(row[0]), int(row[1]), *map(float, row[2:])) for row in held["records"]
-        ]
+        records = [Record(*row) for row in held["records"]]
         return jax.tree.unflatten(shape, kept), Place(*held["place"]), records, held["seconds"]
 
     def _same(self, begun: dict[str, str]) -> None:

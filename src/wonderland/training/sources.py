@@ -66,7 +66,8 @@ class Resident(Source):
         return jax.device_put(table)
 
     def _order(self, epoch: int) -> np.ndarray:
-        return order(self._words, epoch, self._plan.samples, shuffle=self._shuffle)
+        everyone = check.counted(self._host)
+        return order(self._words, epoch, everyone, shuffle=self._shuffle)[: self._plan.samples]
 
     def pieces(self, epoch: int, skip: int = 0) -> Iterator[Piece]:
         """The same table each time, other rows."""

@@ -21,7 +21,17 @@ from wonderland.losses.loss import Loss
 from wonderland.training.optimizers import Optimizer
 from wonderland.training.parameters import Frozen, join
 
-__all__ = ["AXIS", "Batch", "Structure", "Update", "infer", "losses_of", "rate", "train_samples"]
+__all__ = [
+    "AXIS",
+    "Batch",
+    "Structure",
+    "Update",
+    "infer",
+    "losses_of",
+    "rate",
+    "stepped",
+    "train_samples",
+]
 
 AXIS = "batch"
 
@@ -45,6 +55,7 @@ class Structure:
     full: bool = True  # no minibatch holds samples that only fill it up
     best: bool = False
     watches: frozenset[str] = frozenset()
+    game: Any = None  # several models in turn
 
 
 class Batch(NamedTuple):
@@ -152,19 +163,33 @@ def update(
     key: jax.Array,
 ) -> Update:
     """One update from `accumulate` minibatches, stacked along the first axis of `batches`."""
-    eta = rate(numbers, state.step)
+    if structure.game is not None:
+        return structure.game.update(structure, numbers, state, batches, key)
     (loss, mass, statistics), gradient = _gradient(structure, numbers, state, batches, key)
-    if structure.clips:
-        gradient = _clipped(gradient, numbers["clip"])
-    gradient = _with_decay(structure, gradient, state.parameters, numbers["l2"])
-    optimizer = structure.optimizer.transformation(eta, numbers["options"])
-    extra = {}
     if structure.optimizer.searches:
+        gradient = _with_decay(structure.decays, gradient, state.parameters, numbers["l2"])
         extra = _search(structure, numbers, state, batches, key, (loss / mass, gradient))
-    change, memory = optimizer.update(gradient, state.optimizer, state.parameters, **extra)
-    change = _with_decay(structure, change, state.parameters, -eta * numbers["weight_decay"])
-    moved = jax.tree.map(lambda w, u: w + u.astype(w.dtype), state.parameters, change)
+        own = numbers | {"l2": jnp.zeros_like(numbers["l2"])}
+    else:
+        extra, own = {}, numbers
+    own = own | {"rate": rate(numbers, state.step)}
+    here = (gradient, state.optimizer, state.parameters)
+    moved, memory = stepped(structure, structure, own, here, **extra)
     return Update(moved, statistics, memory, loss, mass, gradient)
+
+
+def stepped(
+    structure: Structure, part: Any, own: dict[str, Any], here: tuple[Any, Any, Any], **extra: Any
+) -> tuple[Any, Any]:
+    """New parameters and memory of the optimiser of `part`, from (gradient, memory, parameters)."""
+    gradient, memory, parameters = here
+    if structure.clips:
+        gradient = _clipped(gradient, own["clip"])
+    gradient = _with_decay(part.decays, gradient, parameters, own["l2"])
+    optimizer = part.optimizer.transformation(own["rate"], own["options"])
+    change, memory = optimizer.update(gradient, memory, parameters, **extra)
+    change = _with_decay(part.decays, change, parameters, -own["rate"] * own["weight_decay"])
+    return jax.tree.map(lambda w, u: w + u.astype(w.dtype), parameters, change), memory
 
 
 def _gradient(
@@ -226,13 +251,13 @@ def _clipped(gradient: Any, longest: Any) -> Any:
     return jax.tree.map(lambda g: g * factor.astype(g.dtype), gradient)
 
 
-def _with_decay(structure: Structure, tree: Any, parameters: Any, factor: Any) -> Any:
+def _with_decay(decays: tuple[bool, ...], tree: Any, parameters: Any, factor: Any) -> Any:
     """tree + factor · W, for matrices W."""
     leaves, shape = jax.tree.flatten(tree)
     weights = jax.tree.leaves(parameters)
     decayed = [
         leaf + jnp.asarray(factor, leaf.dtype) * w if flag else leaf
-        for leaf, w, flag in zip(leaves, weights, structure.decays, strict=True)
+        for leaf, w, flag in zip(leaves, weights, decays, strict=True)
     ]
     return jax.tree.unflatten(shape, decayed)
 
