@@ -25,7 +25,7 @@ from wonderland.trust.quantiles import rank_of
 
 __all__ = ["Trials", "interval_trials", "label_trials"]
 
-ERRORS = 3.3  # standard errors of a band: one sound mean in a thousand falls outside
+ERRORS = 4.5  # standard errors of a band: one sound mean in a hundred thousand falls outside
 
 
 class Trials(NamedTuple):
