@@ -16,6 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from wonderland.core.evidence import Claim, Evidence
+from wonderland.linear.bayesian_objective import classes_objective
+from wonderland.linear.bayesian_replicates import replicate
 from wonderland.linear.logistic_check import (
     check_parameters,
     check_weights,
@@ -35,6 +37,7 @@ from wonderland.linear.logistic_tune import tune
 from wonderland.linear.model import LinearModel
 from wonderland.shell.classifier import Classifier
 from wonderland.shell.inputs import Classes, read_classes
+from wonderland.shell.objective import Objective
 from wonderland.shell.rows import read_rows
 
 __all__ = ["LogisticPath", "LogisticRegression", "fit_logistic", "logistic_path"]
@@ -238,6 +241,22 @@ class LogisticRegression(Classifier):
             "evidence_": Evidence([*claims_of(report, tol=float(self.tol)), *extra]),
             "_spread": spread_of(report),
         }
+
+    def _read_again(self, X: Any, y: Any, sample_weight: Any, *, sparse: bool) -> Classes:
+        """Validate data without remembering anything about it."""
+        reader = type(self)(**self.get_params(deep=False))
+        weights = self.class_weight
+        return read_classes(reader, X, y, sample_weight, class_weight=weights, sparse=sparse)
+
+    def _objective(self, X: Any, y: Any, sample_weight: Any) -> Objective:
+        """The log posterior at this fit, for `wl.Posterior`."""
+        return classes_objective(self, self._read_again(X, y, sample_weight, sparse=False))
+
+    def _replicates(self, X: Any, y: Any, weights: np.ndarray) -> list[Any] | None:
+        """Fits to the same rows with other weights (k, n), for `wl.Posterior`."""
+        if l1_share(self):
+            return None
+        return replicate(self, self._read_again(X, y, None, sparse=True), weights)
 
     def _scores(self, X: Any) -> np.ndarray:
         if not sp.issparse(X) and X.dtype != self.coef_.dtype:
