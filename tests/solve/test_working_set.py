@@ -117,3 +117,23 @@ def test_large_problems_start_from_a_part_of_the_samples(rng):
     assert fit.status is Status.CONVERGED
     assert fit.certificate.gap <= 1e-3
     assert fit.certificate.violation <= 1e-3
+
+
+def test_blocks_of_a_kept_matrix_are_copied_by_stretches_or_by_rows(rng):
+    X = rng.normal(size=(60, 3))
+    gram = Gram(Gaussian(0.4), X)
+    kept = gram.keep(rng.permutation(60))
+    for rows in (np.arange(10, 40), rng.permutation(60)[:33]):
+        np.testing.assert_allclose(
+            kept.block(rows, rows[:7], np.float32),
+            gram.block(rows, rows[:7], np.float64),
+            atol=1e-6,
+        )
+        part = kept.part(rows)
+        v = rng.normal(size=4)
+        some = np.array([3, 0, 9, 5])
+        np.testing.assert_allclose(
+            part.product(None, some, v, np.float32),
+            gram.part(rows).product(None, some, v, np.float64),
+            atol=1e-5,
+        )

@@ -11,12 +11,24 @@ import scipy.sparse as sp
 from wonderland.core.arrays import any_jax, product
 from wonderland.core.errors import InputError
 from wonderland.kernels.kernel import Kernel, like, parameter
+from wonderland.kernels.panels import Panels
 from wonderland.kernels.tiles import Tile, products, squares
 
 __all__ = ["Cosine", "Linear", "Polynomial", "Sigmoid"]
 
 
-class Linear(Kernel):
+class Inner(Kernel):
+    """Functions of ⟨x, z⟩."""
+
+    def panels(self, X: Any, Z: Any = None) -> Panels | None:
+        """The rows themselves."""
+        if sp.issparse(X) or sp.issparse(Z):
+            return None
+        left = np.asarray(X, np.float32)
+        return Panels(self, left, left if Z is None else np.asarray(Z, np.float32))
+
+
+class Linear(Inner):
     """k(x, z) = ⟨x, z⟩; φ is the identity.
 
     >>> float(Linear()(np.array([1.0, 2.0]), np.array([3.0, 4.0])))
@@ -36,6 +48,10 @@ class Linear(Kernel):
         """Prepared host tables."""
         return products(X, Z, 1.0, 0.0, dtype)
 
+    def finish(self, inner: Any) -> Any:
+        """k itself."""
+        return inner
+
     def traced(self, X: jax.Array, Z: jax.Array) -> jax.Array:
         """The matrix of JAX arrays (n, m)."""
         return product(X, Z.T)
@@ -45,7 +61,7 @@ class Linear(Kernel):
         return squares(X)
 
 
-class Polynomial(Kernel):
+class Polynomial(Inner):
     """k(x, z) = (γ⟨x, z⟩ + c)^q.
 
     φ holds all monomials up to degree q; see `quadratic_features` for q = 2.
@@ -89,9 +105,13 @@ class Polynomial(Kernel):
 
         return tile
 
+    def finish(self, inner: Any) -> Any:
+        """(γ⟨x, z⟩ + c)^q."""
+        return (like(self.gamma, inner) * inner + like(self.coef0, inner)) ** self.degree
+
     def traced(self, X: jax.Array, Z: jax.Array) -> jax.Array:
         """The matrix of JAX arrays (n, m)."""
-        return (like(self.gamma, X) * product(X, Z.T) + like(self.coef0, X)) ** self.degree
+        return self.finish(product(X, Z.T))
 
     def diagonal(self, X: Any) -> Any:
         """k(x_i, x_i) for each row (n,)."""
@@ -117,7 +137,7 @@ def power(out: np.ndarray, degree: int) -> None:
         left //= 2
 
 
-class Sigmoid(Kernel):
+class Sigmoid(Inner):
     """k(x, z) = tanh(γ⟨x, z⟩ + c): not positive semi-definite in general, whatever γ and c.
 
     Args:
@@ -150,9 +170,13 @@ class Sigmoid(Kernel):
 
         return tile
 
+    def finish(self, inner: Any) -> Any:
+        """tanh(γ⟨x, z⟩ + c)."""
+        return jnp.tanh(like(self.gamma, inner) * inner + like(self.coef0, inner))
+
     def traced(self, X: jax.Array, Z: jax.Array) -> jax.Array:
         """The matrix of JAX arrays (n, m)."""
-        return jnp.tanh(like(self.gamma, X) * product(X, Z.T) + like(self.coef0, X))
+        return self.finish(product(X, Z.T))
 
     def diagonal(self, X: Any) -> Any:
         """k(x_i, x_i) for each row (n,)."""
@@ -160,7 +184,7 @@ class Sigmoid(Kernel):
         return xp.tanh(like(self.gamma, X) * squares(X) + like(self.coef0, X))
 
 
-class Cosine(Kernel):
+class Cosine(Inner):
     """k(x, z) = ⟨x, z⟩/(‖x‖‖z‖), zero where x or z is.
 
     >>> float(Cosine()(np.array([1.0, 0.0]), np.array([1.0, 1.0]))).__round__(4)
@@ -180,6 +204,14 @@ class Cosine(Kernel):
     def tile(self, X: Any, Z: Any, dtype: np.dtype) -> Tile:
         """Prepared host tables."""
         return products(_unit(X), None if Z is None else _unit(Z), 1.0, 0.0, dtype)
+
+    def panels(self, X: Any, Z: Any = None) -> Panels | None:
+        """Rows of length one."""
+        return super().panels(_unit(X), None if Z is None else _unit(Z))
+
+    def finish(self, inner: Any) -> Any:
+        """k itself."""
+        return inner
 
     def diagonal(self, X: Any) -> Any:
         """k(x_i, x_i) for each row (n,)."""

@@ -22,6 +22,7 @@ import scipy.sparse as sp
 
 from wonderland.core.arrays import any_jax
 from wonderland.core.errors import InputError
+from wonderland.kernels.panels import Panels
 from wonderland.kernels.tiles import Tile, apply_tiles, assemble, check_tables, working_type
 
 __all__ = ["Kernel", "Product", "Scaled", "Sum", "parameter"]
@@ -67,6 +68,19 @@ class Kernel(eqx.Module):
     @abstractmethod
     def tile(self, X: Any, Z: Any, dtype: np.dtype) -> Tile:
         """Prepare host tables; the result writes k(X[rows], Z[columns]) where it is told."""
+
+    def panels(self, X: Any, Z: Any = None) -> Panels | None:
+        """Rows in float32 with k(x_i, z_j) = `finish`(⟨a_i, b_j⟩); None where there are none.
+
+        Args:
+            X: (n, d), dense or CSR.
+            Z: (m, d), or None for X itself.
+        """
+        return None
+
+    def finish(self, inner: Any) -> Any:
+        """From the inner products of `panels` to kernel values, in JAX."""
+        raise NotImplementedError(f"{type(self).__name__} is no function of one inner product")
 
     def traced(self, X: jax.Array, Z: jax.Array) -> jax.Array:
         """The matrix (n, m) of JAX arrays: the pairs, mapped."""
@@ -284,6 +298,15 @@ class Scaled(Kernel):
             out *= factor
 
         return tile
+
+    def panels(self, X: Any, Z: Any = None) -> Panels | None:
+        """Those of the kernel."""
+        found = self.kernel.panels(X, Z)
+        return None if found is None else found._replace(kernel=self)
+
+    def finish(self, inner: Any) -> Any:
+        """c·k."""
+        return like(self.factor, inner) * self.kernel.finish(inner)
 
     def traced(self, X: jax.Array, Z: jax.Array) -> jax.Array:
         """The matrix of JAX arrays (n, m)."""

@@ -18,7 +18,8 @@ from scipy.spatial.distance import cdist
 from wonderland.core.arrays import any_jax, product
 from wonderland.core.errors import InputError
 from wonderland.kernels.kernel import EPS, OPERATIONS, Kernel, like, parameter
-from wonderland.kernels.tiles import Tile, distances
+from wonderland.kernels.panels import Panels
+from wonderland.kernels.tiles import Tile, augmented, distances
 
 __all__ = ["Gaussian", "Laplace", "Matern"]
 
@@ -80,6 +81,17 @@ class Gaussian(Stationary):
             np.exp(out, out=out)
 
         return tile
+
+    def panels(self, X: Any, Z: Any = None) -> Panels | None:
+        """Rows for products in float32; None where its rounding would be felt."""
+        if sp.issparse(X) or sp.issparse(Z):
+            return None
+        A, B, _ = augmented(X, Z, float(self.gamma), np.float32)
+        return Panels(self, A, B) if A.dtype == np.float32 else None
+
+    def finish(self, inner: Any) -> Any:
+        """From −γ‖x − z‖², rounded, to k."""
+        return jnp.exp(jnp.minimum(inner, 0.0))
 
     def traced(self, X: jax.Array, Z: jax.Array) -> jax.Array:
         """One matrix product; rounding below zero is clipped, which has no derivative."""

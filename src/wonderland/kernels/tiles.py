@@ -26,6 +26,7 @@ __all__ = [
     "Tile",
     "apply_tiles",
     "assemble",
+    "augmented",
     "check_tables",
     "distances",
     "products",
@@ -137,12 +138,8 @@ def distances(X: Any, Z: Any, scale: float, dtype: np.dtype, *, kinked: bool = F
     """
     if sp.issparse(X) or sp.issparse(Z):
         return _sparse_distances(X, Z, scale, dtype, kinked=kinked)
-    left, right = _centred(X, Z)
-    sizes = [np.einsum("ij,ij->i", part, part) for part in (left, right)]
-    error = 2.0 * np.finfo(np.float32).eps * scale * max(part.max(initial=0.0) for part in sizes)
-    inner = dtype if error < (FELT**2 if kinked else FELT) else np.dtype(np.float64)
-    A, B = _augmented(left, sizes[0], scale, inner), _augmented(right, sizes[1], scale, inner)
-    B[:, [-2, -1]] = B[:, [-1, -2]]
+    A, B, sizes = augmented(X, Z, scale, dtype, kinked=kinked)
+    inner = A.dtype
     same, multiply = Z is None, Multiplier(A, B)
 
     def tile(rows: slice, columns: slice, out: np.ndarray) -> None:
@@ -160,22 +157,45 @@ def distances(X: Any, Z: Any, scale: float, dtype: np.dtype, *, kinked: bool = F
     return tile
 
 
-def _centred(X: Any, Z: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Both tables in float64 about the mean row of the second; one copy where they are the same."""
+def augmented(
+    X: Any, Z: Any, scale: float, dtype: Any, *, kinked: bool = False
+) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    """A (n, d + 2), B (m, d + 2) with −scale·‖x − z‖² = ⟨a, b⟩, and the squared sizes of rows.
+
+    In the type that was asked for, unless its rounding would be felt: then in float64.
+    """
     base = np.asarray(X if Z is None else Z)
     mean = base.mean(axis=0, dtype=np.float64) if len(base) else np.zeros(base.shape[1])
-    right = base - mean
-    return (right if Z is None else np.asarray(X) - mean), right
+    tables = [base] if Z is None else [np.asarray(X), base]
+    made = [_augmented(table, mean, scale, np.dtype(dtype)) for table in tables]
+    largest = max(sizes.max(initial=0.0) for _, sizes in made)
+    error = 2.0 * np.finfo(np.float32).eps * scale * largest
+    if made[0][0].dtype == np.float32 and error >= (FELT**2 if kinked else FELT):
+        made = [_augmented(table, mean, scale, np.dtype(np.float64)) for table in tables]
+    (A, left), (B, right) = made[0], made[-1]
+    B = B.copy() if Z is None else B
+    B[:, [-2, -1]] = B[:, [-1, -2]]
+    return A, B, [left, right]
 
 
-def _augmented(table: np.ndarray, sizes: np.ndarray, scale: float, dtype: np.dtype) -> np.ndarray:
-    """[√(2s) x̃, −s‖x̃‖², 1] (n, d + 2)."""
-    rows, d = table.shape
-    wide = np.empty((rows, d + 2), dtype)
-    np.multiply(table, np.sqrt(2.0 * scale), out=wide[:, :d], casting="same_kind")
+def _augmented(
+    table: np.ndarray, mean: np.ndarray, scale: float, dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray]:
+    """[√(2s) x̃, −s‖x̃‖², 1] (n, d + 2) and ‖x̃‖² (n,), x̃ = x − mean in float64."""
+    n, d = table.shape
+    wide, sizes, stretch = np.empty((n, d + 2), dtype), np.empty(n), np.sqrt(2.0 * scale)
+
+    def work(start: int, stop: int) -> None:
+        for i in range(start, stop, SIDE):
+            rows = slice(i, min(i + SIDE, stop))
+            x = table[rows] - mean
+            np.einsum("ij,ij->i", x, x, out=sizes[rows])
+            np.multiply(x, stretch, out=wide[rows, :d], casting="same_kind")
+
+    map_rows(work, n, table.size)
     wide[:, d] = -scale * sizes
     wide[:, d + 1] = 1.0
-    return wide
+    return wide, sizes
 
 
 def _renew(

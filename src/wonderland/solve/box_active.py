@@ -65,7 +65,7 @@ def newton(problem: BoxProblem, gram: Gram, start: Point, bias: float, tol: floa
         change, bias = found
         moved = np.flatnonzero(change)
         beta = beta + change
-        g = g - gram.product(np.arange(gram.n), moved, change[moved], np.float64)
+        g = g - gram.product(None, moved, change[moved], np.float64)
         if not np.isfinite(g).all():
             return None
         if _feasible(problem, beta, places) and violation(problem, beta, g) <= tol:
@@ -161,7 +161,7 @@ def _arrived(
     """The point with these values, unless rounding made it worse than the start."""
     change = value - start.beta[free]
     moved = np.flatnonzero(change)
-    lost = gram.product(np.arange(gram.n), free[moved], change[moved], np.float64)
+    lost = gram.product(None, free[moved], change[moved], np.float64)
     beta = start.beta.copy()
     beta[free] = value
     # D(new) − D(old) = −δᵀ(g + ½(−Kδ)) + ε(‖new‖₁ − ‖old‖₁)

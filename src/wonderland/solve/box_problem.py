@@ -97,8 +97,11 @@ def violation(problem: BoxProblem, beta: np.ndarray, g: np.ndarray) -> float:
 
 def certify(problem: BoxProblem, beta: np.ndarray, g: np.ndarray) -> Certificate:
     """Primal, dual, gap and violation of a feasible β with g = p − Kβ."""
-    norm = float(beta @ (problem.linear - g))
-    dual = float(problem.linear @ beta) - 0.5 * norm - problem.kink * float(np.abs(beta).sum())
+    # Sums, not products of BLAS: its threads would wait, spinning, where XLA works next.
+    norm = float((beta * (problem.linear - g)).sum())
+    dual = (
+        float((problem.linear * beta).sum()) - 0.5 * norm - problem.kink * float(np.abs(beta).sum())
+    )
     if problem.hard:
         primal, bias = _hard_primal(problem, beta, g, norm)
     else:

@@ -8,7 +8,7 @@ duality gap and the violation together, on a gradient computed from β itself.
 """
 
 from time import monotonic
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from wonderland.core.status import Status
 from wonderland.solve.box_active import Point, newton, walk
 from wonderland.solve.box_gram import Gram
 from wonderland.solve.box_problem import BoxProblem, Certificate, certify, pulls
-from wonderland.solve.working_set import Room, leave, room, settle
+from wonderland.solve.working_set import Room, leave, settle
 
 __all__ = ["BoxFit", "Limits", "solve_box"]
 
@@ -31,11 +31,15 @@ TRUST = 0.1  # of the tolerance: rounding that may be left to float32
 GOAL = 0.5  # of the tolerance: violation left in a block that holds everything
 STEPS = 40  # steps of two per variable of a block before Newton's method is tried
 FEW = 4  # the same between two calls of it
+NEXT = 8.0  # times the smallest goal: what is nearer to it goes there at once
 ROUNDS = 400
-BLOCK = 6144  # variables that are settled together without a choice
+WHOLE = 6144  # variables that are settled together without a choice
+BLOCK = 4096  # variables in a block that is chosen
 CROWDED = 0.9  # of a block: free variables from which larger blocks are used
+CROWD = 1.3  # blocks: variables that move, from which only some of the others join the worst
+WORST = 0.4  # share of the worst in such a block
 PART = 4  # the rough start is found on a fourth of the samples
-ROUGH = 0.1  # violation that is left there, relative to p
+ROUGH = 0.3  # violation that is left there, relative to p
 NEAREST = 0.05  # distance from violating, relative to p, within which variables join a block
 REACH = 0.2  # the same, of the violation
 SHARE = 0.02  # of the violation of all variables that is left in a block
@@ -107,7 +111,7 @@ class _Descent:
         self.began = monotonic()
         self.size = max(float(np.abs(problem.linear).max()), float(problem.total != 0), TINY)
         self.block: tuple[np.ndarray, Room] | None = None
-        self.space: np.ndarray | None = None  # memory of the last block
+        self.space: Any = None  # memory of the last block
         self.newton_below = np.inf  # violation at which Newton's method is tried next
         self.tired = False  # whether the last block ran out of steps, or gained nothing
 
@@ -119,9 +123,9 @@ class _Descent:
             if status is not Status.RUNNING:
                 break
             point = self._next(point, found)
-        if self.block is not None and self.kind == np.float32:
-            leave(self.block[1].space)
-            self.block = self.space = None
+        space = self._memory()
+        if space is not None and self.kind == np.float32:
+            leave(space)
         if status is Status.CONVERGED and not self.newtons and self.limits.gap:
             point, found = self._free_of_charge(point, found)
         return BoxFit(*point, found, status, self.steps, self.turns, self._told())
@@ -131,7 +135,7 @@ class _Descent:
         free = (point.beta > self.problem.low) & (point.beta < self.problem.high)
         count = int(np.count_nonzero(free & (point.beta != 0)))
         entries = float(count) * self.gram.n
-        if float(count) ** 3 + entries * (self.gram.X.shape[1] + ENTRY) > CHEAP:
+        if float(count) ** 3 + entries * (self.gram.d + ENTRY) > CHEAP:
             return point, found
         self._precisely()
         exact = self._at(point.beta)
@@ -149,7 +153,7 @@ class _Descent:
     def _warm(self) -> np.ndarray:
         """A feasible β to begin with: the rough optimum of a part of the samples, else zero."""
         problem, n = self.problem, self.gram.n
-        if n <= BLOCK or problem.total != 0 or self.limits.max_iter >= 0:
+        if n <= WHOLE or problem.total != 0 or self.limits.max_iter >= 0:
             return nearest_to_zero(problem)
         some = np.sort(np.random.default_rng(n).permutation(n)[: n // PART])
         rough = self.limits._replace(tol=ROUGH * self.size, gap=False)
@@ -174,8 +178,7 @@ class _Descent:
 
     def _next(self, point: Point, found: Certificate) -> Point:
         """Newton's method where it promises to end, else a block of steps of two."""
-        close = found.violation <= max(CLOSE * self.size, self.limits.tol)
-        if close or self.tired:
+        if self._close(found) or self.tired:
             self._precisely()
             point = self._at(point.beta)
             better = self._newton(point, found)
@@ -184,7 +187,32 @@ class _Descent:
             point = walk(self.problem, self.gram, point)
             point = self._at(balanced(self.problem, point.beta))
             found = certify(self.problem, *point)
-        return self._settled(point, found)
+        return self._settled(point, found.violation)
+
+    def _close(self, found: Certificate) -> bool:
+        """Whether float64 and Newton's method are what is needed from here on."""
+        tol = self.limits.tol
+        if found.violation > max(CLOSE * self.size, tol):
+            return False
+        # What float32 can still settle it settles sooner than a matrix is factorised.
+        return found.violation <= tol or tol < FLOOR * self.size
+
+    def _promise(self, point: Point) -> tuple[np.ndarray, float]:
+        """How far each variable is from obeying the conditions, below zero where it does."""
+        up, down = pulls(self.problem, *point)
+        highest, lowest = float(up.max()), float(down.min())
+        middle = 0.5 * (highest + lowest)
+        return np.maximum(up - middle, middle - down), highest - lowest
+
+    def _goal(self, violation: float) -> float:
+        """What is left to violate within a block that does not hold everything."""
+        share = (FAR_SHARE if violation > self.size else SHARE) * violation
+        least = self._least()
+        return least if share < NEXT * least else share
+
+    def _least(self) -> float:
+        """The smallest violation that is worth asking for."""
+        return max(GOAL * self.limits.tol, 0.0 if self.kind == np.float64 else FLOOR * self.size)
 
     def _newton(self, point: Point, found: Certificate) -> Point | None:
         """The optimum, where its active set is found from here; tried again when it is nearer."""
@@ -204,23 +232,20 @@ class _Descent:
 
     def _trusted(self, point: Point) -> bool:
         """Whether what float32 rounds in the kernel's entries lies below the tolerance."""
-        rounding = SINGLE * float(np.linalg.norm(point.beta))
+        rounding = SINGLE * float(np.sqrt(np.square(point.beta).sum()))
         return self.kind == np.float64 or rounding <= TRUST * self.limits.tol
 
     def _at(self, beta: np.ndarray) -> Point:
         """g computed from β alone."""
         support = np.flatnonzero(beta)
-        f = self.gram.product(self.everything, support, beta[support], self.kind)
+        f = self.gram.product(None, support, beta[support], self.kind)
         return Point(beta, self.problem.linear - f)
 
-    def _settled(self, point: Point, found: Certificate) -> Point:
+    def _settled(self, point: Point, violation: float) -> Point:
         """One block of variables settled, the others left where they are."""
         limits, problem = self.limits, self.problem
         index, block = self._gather(point)
-        goal = max(GOAL * limits.tol, 0.0 if self.kind == np.float64 else FLOOR * self.size)
-        if len(index) < self.gram.n:
-            far = found.violation > self.size
-            goal = max(goal, (FAR_SHARE if far else SHARE) * found.violation)
+        goal = self._least() if len(index) == self.gram.n else self._goal(violation)
         before = point.beta[index]
         most = (STEPS if self.kind == np.float32 else FEW) * len(index) + 1000
         if limits.max_iter >= 0:
@@ -231,41 +256,54 @@ class _Descent:
         beta = point.beta.copy()
         beta[index] = after
         beta = balanced(problem, beta)
+        if len(index) == self.gram.n and block.filled.size:
+            return Point(beta, problem.linear - block.filled @ beta.astype(self.kind))
         changed = np.flatnonzero(beta != point.beta)
         change = (beta - point.beta)[changed]
-        return Point(beta, point.g - self.gram.product(self.everything, changed, change, self.kind))
+        return Point(beta, point.g - self.gram.product(None, changed, change, self.kind))
 
     def _gather(self, point: Point) -> tuple[np.ndarray, Room]:
         """The block of the variables that promise most; the last one where they are the same."""
         index = self._choose(point)
         if self.block is not None and np.array_equal(self.block[0], index):
             return self.block
-        if self.block is not None:
-            self.space, self.block = self.block[1].space, None
-        place = room(len(index), self.kind, self.space)
-        self.gram.block(index, None, self.kind, out=place.filled)
-        self.block = index, place
+        self.block = index, self.gram.room(index, self.kind, self._memory())
         return self.block
+
+    def _memory(self) -> Any:
+        """What the last block lay in; it is given away, since XLA writes into it."""
+        space = self.space if self.block is None else self.block[1].space
+        self.block = self.space = None
+        return space
 
     def _choose(self, point: Point) -> np.ndarray:
         """Violating variables, free ones, and those nearest to becoming so."""
         most = self.limits.block
         if self.kind == np.float64:
             most //= 2
-        if self.gram.n <= min(most, BLOCK):
+        if self.gram.n <= min(most, WHOLE):
             return self.everything
-        up, down = pulls(self.problem, *point)
-        highest, lowest = float(up.max()), float(down.min())
-        middle, apart = 0.5 * (highest + lowest), highest - lowest
-        promise = np.maximum(up - middle, middle - down)
+        promise, apart = self._promise(point)
         # Far from the optimum only what violates matters; near it, what may soon do so.
         reach = 0.0 if apart > self.size else max(NEAREST * self.size, REACH * apart)
         moving = int(np.count_nonzero(promise >= -reach))
         free = (point.beta > self.problem.low) & (point.beta < self.problem.high)
         if np.count_nonzero(free & (point.beta != 0)) < CROWDED * BLOCK:
             most = min(most, BLOCK)
+        if moving > CROWD * most:
+            return self._drawn(promise, np.flatnonzero(promise >= -reach), most)
         wanted = min(moving, most)
         return np.sort(np.argpartition(-promise, wanted - 1)[:wanted])
+
+    def _drawn(self, promise: np.ndarray, moving: np.ndarray, count: int) -> np.ndarray:
+        """The worst of those that move, and a fair sample of the others.
+
+        The worst alone lie on one side of the margin: settled by themselves they go too far.
+        """
+        first = int(WORST * count)
+        worst = np.argpartition(-promise, first - 1)[:first]
+        others = np.random.default_rng(self.turns).permutation(np.setdiff1d(moving, worst))
+        return np.sort(np.concatenate([worst, others[: count - first]]))
 
     def _told(self) -> str:
         """What was done, in words."""

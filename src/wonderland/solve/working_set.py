@@ -21,9 +21,10 @@ import numpy as np
 from jax import lax
 
 from wonderland.core.arrays import in_float64
+from wonderland.kernels.panels import Panels, filled
 from wonderland.solve.box_problem import BoxProblem
 
-__all__ = ["Room", "bucket", "leave", "room", "settle"]
+__all__ = ["Room", "bucket", "leave", "room", "room_of_panels", "settle"]
 
 FLAT = 1e-12  # curvature below which a step goes to the nearest bound (kernels that are no kernels)
 SMALLEST = 128  # side of the smallest block
@@ -31,27 +32,37 @@ ALIGN = 64  # bytes; blocks that begin on such a boundary are lent to XLA withou
 
 
 def bucket(size: int) -> int:
-    """The side of the block that holds `size` variables: 128·2^k or 192·2^k.
+    """The side of the block that holds `size` variables: 128·2^k times 1, 5/4, 3/2 or 7/4.
 
     >>> bucket(100), bucket(129), bucket(1000)
-    (128, 192, 1024)
+    (128, 160, 1024)
     """
-    side = SMALLEST
-    while side < size:
-        side = side * 3 // 2 if side & (side - 1) == 0 else side * 4 // 3
-    return side
+    octave = max(size - 1, SMALLEST).bit_length() - 1
+    quarter = max(1 << octave - 2, SMALLEST // 4)
+    return max(-(-size // quarter) * quarter, SMALLEST)
 
 
 class Room(NamedTuple):
-    """Aligned memory for a block: `square` (side, side), of which `filled` (q, q) is in use."""
+    """Memory for a block (side, side), row after row, of which (q, q) is in use.
 
-    square: np.ndarray
+    Attributes:
+        flat: All of it (≥ side²,), of NumPy or of JAX.
+        side: Length of a row.
+        filled: The part in use, where it is NumPy's.
+        space: What `flat` lies in, to be used again.
+    """
+
+    flat: Any
+    side: int
     filled: np.ndarray
-    space: np.ndarray
+    space: Any
 
 
 _spare: list[np.ndarray] = []
+_spare_panels: list[jax.Array] = []
 SPARE = 160 << 20  # bytes kept for the next fit: first touching pages costs more than filling them
+USUAL = (3072, 6144)  # sides for which memory is taken from JAX: one piece serves smaller blocks
+PAIR = 2  # fits that run at the same time
 
 
 def _memory(size: int) -> np.ndarray:
@@ -60,16 +71,14 @@ def _memory(size: int) -> np.ndarray:
     return found if len(found) >= size else np.empty(size, np.uint8)
 
 
-def leave(space: np.ndarray) -> None:
-    """Keep the memory of a block for the next fit, unless it is large or another one is kept."""
-    if len(space) <= SPARE and len(_spare) < PAIR:
-        _spare.append(space)
+def leave(space: Any) -> None:
+    """Keep the memory of a block for the next fit, unless it is large or others are kept."""
+    kept: list[Any] = _spare_panels if isinstance(space, jax.Array) else _spare
+    if space.nbytes <= SPARE and len(kept) < PAIR:
+        kept.append(space)
 
 
-PAIR = 2  # fits that run at the same time
-
-
-def room(size: int, dtype: Any, space: np.ndarray | None = None) -> Room:
+def room(size: int, dtype: Any, space: Any = None) -> Room:
     """Memory for a block of `size` variables, its padding cleared.
 
     Args:
@@ -80,12 +89,27 @@ def room(size: int, dtype: Any, space: np.ndarray | None = None) -> Room:
     """
     side, kind = bucket(size), np.dtype(dtype)
     needed = side * side * kind.itemsize + ALIGN
-    raw = space if space is not None and len(space) >= needed else _memory(needed)
+    again = isinstance(space, np.ndarray) and len(space) >= needed
+    raw = space if space is not None and again else _memory(needed)
     start = -raw.ctypes.data % ALIGN
     square = raw[start : start + needed - ALIGN].view(kind).reshape(side, side)
     square[size:] = 0.0
     square[:size, size:] = 0.0
-    return Room(square, square[:size, :size], raw)
+    return Room(square.reshape(-1), side, square[:size, :size], raw)
+
+
+def room_of_panels(panels: Panels, space: Any = None) -> Room:
+    """The block of these rows in float32, made by XLA where it lies."""
+    size = len(panels.left)
+    side = bucket(size)
+    length = next((usual for usual in USUAL if side <= usual), side) ** 2
+    if not (isinstance(space, jax.Array) and len(space) == length):
+        space = next((kept for kept in _spare_panels if len(kept) == length), None)
+        _spare_panels[:] = [kept for kept in _spare_panels if kept is not space]
+    if space is None:
+        space = jnp.empty(length, jnp.float32)
+    flat = filled(panels, space, side)
+    return Room(flat, side, np.empty((0, 0)), flat)
 
 
 @in_float64
@@ -105,7 +129,7 @@ def settle(
     Returns:
         β of the block in float64, and the steps made.
     """
-    size, side, kind = len(beta), len(block.square), block.square.dtype
+    size, side, kind = len(beta), block.side, block.flat.dtype
 
     def padded(values: np.ndarray) -> np.ndarray:
         wide = np.zeros(side, kind)
@@ -116,7 +140,7 @@ def settle(
     with np.errstate(over="ignore"):
         low, high = padded(problem.low - beta), padded(problem.high - beta)
     moved, steps = _pairs(
-        jax.device_put(block.square),
+        jax.device_put(block.flat),
         padded(g),
         (low, high, padded(-beta)),
         kind.type(problem.kink),
@@ -137,10 +161,21 @@ def _landed(moved: np.ndarray, problem: BoxProblem, beta: np.ndarray, kind: np.d
     return np.where(zero, 0.0, result)
 
 
+def _largest(values: jax.Array) -> jax.Array:
+    """The maximum, by halves: XLA's own reduction of a few thousand numbers takes one at a time."""
+    while values.shape[0] > HALVED and values.shape[0] % 2 == 0:
+        half = values.shape[0] // 2
+        values = jnp.maximum(values[:half], values[half:])
+    return jnp.max(values)
+
+
+HALVED = 32
+
+
 def _first(values: jax.Array, numbers: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Where the largest entry is, and it, by plain reductions: they vectorise, argmax does not."""
-    top = jnp.max(values)
-    return jnp.max(jnp.where(values == top, numbers, -1.0)).astype(jnp.int32), top
+    """Where the largest entry is, and it, by plain maxima: they vectorise, argmax does not."""
+    top = _largest(values)
+    return _largest(jnp.where(values == top, numbers, -1.0)).astype(jnp.int32), top
 
 
 @partial(jax.jit, static_argnames=("kinked",))
@@ -156,7 +191,8 @@ def _pairs(
 ) -> tuple[jax.Array, jax.Array]:
     """Moves (side,) away from the starting point, and the number of steps."""
     low, high, origin = places
-    diagonal, numbers = jnp.diagonal(K), jnp.arange(K.shape[0], dtype=K.dtype)
+    side = len(g)
+    diagonal, numbers = K[: side * side : side + 1], jnp.arange(side, dtype=K.dtype)
 
     def going(state: Any) -> Any:
         return (state[3] > tol) & (state[2] < limit)
@@ -170,11 +206,11 @@ def _pairs(
         up = jnp.where(move < high, up, -jnp.inf)
         down = jnp.where(move > low, down, jnp.inf)
         i, top = _first(up, numbers)
-        row = lax.dynamic_slice_in_dim(K, i, 1, 0)[0]
+        row = lax.dynamic_slice_in_dim(K, i * side, side)
         gain = jnp.maximum(top - down, 0.0)
         bend = jnp.maximum(diagonal + diagonal[i] - 2 * row, FLAT)
         j, _ = _first(gain * gain / bend, numbers)
-        other = lax.dynamic_slice_in_dim(K, j, 1, 0)[0]
+        other = lax.dynamic_slice_in_dim(K, j * side, side)
         at, to = move[i], move[j]
         end, stop = high[i], low[j]
         if kinked:
@@ -184,7 +220,7 @@ def _pairs(
         t = jnp.maximum(jnp.minimum(jnp.minimum(gain[j] / bend[j], far), near), 0.0)
         move = move.at[i].set(jnp.where(t >= far, end, at + t))
         move = move.at[j].set(jnp.where(t >= near, stop, to - t))
-        return move, g - t * (row - other), count + 1, top - jnp.min(down)
+        return move, g - t * (row - other), count + 1, top + _largest(-down)
 
     start = (jnp.zeros_like(g), g, jnp.int32(0), jnp.asarray(jnp.inf, g.dtype))
     move, _, count, _ = lax.while_loop(going, step, start)

@@ -115,13 +115,22 @@ def _scaled(X: Any, weight: np.ndarray | None) -> float:
     if weight is None:
         weight = np.ones(X.shape[0])
     mass = float(weight.sum()) * d
-    square = X.multiply(X) if sp.issparse(X) else np.square(X)
     first = float(weight @ np.asarray(X.sum(axis=1)).ravel()) / mass
     if sp.issparse(X):
-        variance = float(weight @ np.asarray(square.sum(axis=1)).ravel()) / mass - first**2
+        square = X.multiply(X).sum(axis=1)
+        variance = float(weight @ np.asarray(square).ravel()) / mass - first**2
     else:
-        variance = float(weight @ np.square(X - first).sum(axis=1)) / mass
+        variance = sum(_spread(X, weight, first, i) for i in range(0, len(X), CHUNK)) / mass
     return 1.0 / (d * variance) if variance > 0 else 1.0
+
+
+def _spread(X: np.ndarray, weight: np.ndarray, first: float, start: int) -> float:
+    """Σω(x − first)² over a stretch of rows that fits into the cache."""
+    apart = X[start : start + CHUNK] - first
+    return float(np.einsum("i,ij,ij->", weight[start : start + CHUNK], apart, apart))
+
+
+CHUNK = 512  # rows
 
 
 def limits_of(model: Any) -> Limits:

@@ -52,7 +52,7 @@ def duels(codes: np.ndarray, names: np.ndarray, *, against_rest: bool) -> list[D
 
 
 def _pair(codes: np.ndarray, names: np.ndarray, i: int, j: int) -> Duel:
-    rows = np.flatnonzero((codes == i) | (codes == j))
+    rows = np.concatenate([np.flatnonzero(codes == i), np.flatnonzero(codes == j)])
     signs = np.where(codes[rows] == i, 1.0, -1.0)
     return Duel(f"{names[i]} against {names[j]}", rows, signs, (i, j))
 

@@ -159,7 +159,7 @@ SAMPLE = 512  # samples from which the density of the others is guessed
 def _outermost(gram: Gram, weight: np.ndarray, total: float) -> np.ndarray:
     """A feasible β: the least dense samples at their bound, as most of them are at the end."""
     some = np.linspace(0, gram.n - 1, min(SAMPLE, gram.n)).astype(int)
-    density = gram.product(np.arange(gram.n), some, weight[some], np.float32)
+    density = gram.product(None, some, weight[some], np.float32)
     order = np.argsort(density, kind="stable")
     before = np.cumsum(weight[order]) - weight[order]
     beta = np.zeros(gram.n)

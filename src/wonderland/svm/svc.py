@@ -182,7 +182,7 @@ class SVC(Classifier):
             return self._approximate(kernel, table, problems, cost)
         gram = Gram(kernel, table.X)
         if len(problems) > 1 and 4.0 * gram.n**2 <= memory_of(self):
-            gram = gram.keep()
+            gram = gram.keep(np.argsort(table.codes, kind="stable"))
         told = solve_all(gram, problems, cost, limits)
         if np.isinf(float(self.C)):
             _refuse_inseparable(told)
