@@ -27,11 +27,13 @@ _HOME = {
     "Perceptron": "wonderland.linear.perceptron",
     "Posterior": "wonderland.trust.posterior",
     "Ridge": "wonderland.linear.ridge",
+    "RiskControl": "wonderland.trust.risk",
     "SVC": "wonderland.svm.svc",
     "SVR": "wonderland.svm.svr",
     "SearchCV": "wonderland.shell.search",
     "Solution": "wonderland.core.solution",
     "Status": "wonderland.core.status",
+    "control_risk": "wonderland.trust.risk",
     "evidence": "wonderland.report.verify",
     "fit_bayesian_linear": "wonderland.linear.bayesian",
     "fit_kernel_ridge": "wonderland.svm.kernel_ridge",
@@ -136,3 +138,5 @@ if TYPE_CHECKING:
     from wonderland.trust.conformal_classifier import ConformalClassifier as ConformalClassifier
     from wonderland.trust.conformal_regressor import ConformalRegressor as ConformalRegressor
     from wonderland.trust.posterior import Posterior as Posterior
+    from wonderland.trust.risk import RiskControl as RiskControl
+    from wonderland.trust.risk import control_risk as control_risk
