@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 _HOME = {
     "BagOfWords": "wonderland.language.bag_of_words",
     "BayesianLinearRegression": "wonderland.linear.bayesian",
+    "CalibratedClassifier": "wonderland.trust.calibrated",
     "Claim": "wonderland.core.evidence",
     "ConformalClassifier": "wonderland.trust.conformal_classifier",
     "ConformalRegressor": "wonderland.trust.conformal_regressor",
@@ -43,6 +44,7 @@ _HOME = {
     "fit_logistic": "wonderland.linear.logistic",
     "fit_ridge": "wonderland.linear.ridge",
     "fit_svc": "wonderland.svm.kernel_machine_pure",
+    "fit_temperature": "wonderland.trust.temperature",
     "load": "wonderland.core.store",
     "logistic_path": "wonderland.linear.logistic",
     "ridge_path": "wonderland.linear.ridge",
@@ -135,8 +137,10 @@ if TYPE_CHECKING:
     from wonderland.svm.svc import SVC as SVC
     from wonderland.svm.svr import SVR as SVR
     from wonderland.training.loop import train as train
+    from wonderland.trust.calibrated import CalibratedClassifier as CalibratedClassifier
     from wonderland.trust.conformal_classifier import ConformalClassifier as ConformalClassifier
     from wonderland.trust.conformal_regressor import ConformalRegressor as ConformalRegressor
     from wonderland.trust.posterior import Posterior as Posterior
     from wonderland.trust.risk import RiskControl as RiskControl
     from wonderland.trust.risk import control_risk as control_risk
+    from wonderland.trust.temperature import fit_temperature as fit_temperature
