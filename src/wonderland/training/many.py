@@ -10,8 +10,10 @@ Small matrices are faster in turn on a processor with caches, and together on an
 """
 
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -34,6 +36,9 @@ from wonderland.training.recipe import Recipe, recipe_of
 from wonderland.training.step import Structure
 
 __all__ = ["fit_many", "stacked"]
+
+# Parts that start at the same moment would each compile the program they share.
+FIRST = threading.Lock()
 
 
 def stacked(models: Sequence[Any]) -> Any:
@@ -308,14 +313,16 @@ def _run(crowd: Crowd, part: list[int], *, together: bool) -> tuple[Any, np.ndar
 
     numbers = own(crowd.numbers)
     parameters, statistics = own(tuple(crowd.parts[:2]))
-    state = _starting(structure)(parameters, statistics, numbers, crowd.words[places])
+    with FIRST:
+        state = _starting(structure)(parameters, statistics, numbers, crowd.words[places])
     program = _program(structure, together=together)
     held = None if crowd.held is None else crowd.held[places]
     records: list[Measured] = []
     for number in range(fit.recipe.epochs):
         measured = None
         for span in _spans(crowd, part, number):
-            state, measured = program(state, *crowd.device, span, numbers, held)
+            with nullcontext() if number else FIRST:
+                state, measured = program(state, *crowd.device, span, numbers, held)
         # The verdicts are read one epoch late, so that the device never waits for the host.
         if records and np.all(np.asarray(records[-1].status)):
             break
