@@ -200,6 +200,21 @@ def test_slopes_of_the_held_out_loss_are_derivatives(data):
             assert np.isclose(np.mean((fitted.predict(X[test]) - y[test]) ** 2), loss)
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_gradient_of_logistic_regression(rng, classes):
+    X = rng.normal(size=(90, 6))
+    y = np.array(list("abc"))[np.digitize(X[:, 0] + rng.normal(size=90), [0.0, 1.0][: classes - 1])]
+    model, fine = wl.LogisticRegression(), np.logspace(-3, 3, 30)
+    options = {"scoring": "neg_log_loss", "cv": 4}
+    ours = wl.SearchCV(model, {"C": (1e-3, 1e3)}, method="gradient", n_iter=12, **options)
+    grid = GridSearchCV(LogisticRegression(tol=1e-8, max_iter=1000), {"C": fine}, **options)
+    best = grid.fit(X, y).best_score_
+    assert ours.fit(X, y).best_score_ >= best - 1e-3 * abs(best)
+    slopes = model._validation_slopes(["C"], X, y, None, list(KFold(3).split(X)))
+    higher, lower = slopes(np.array([1.001]))[0], slopes(np.array([0.999]))[0]
+    np.testing.assert_allclose(slopes(np.array([1.0]))[1][:, 0], (higher - lower) / 2e-3, rtol=1e-3)
+
+
 def test_manners_of_a_search(data):
     search = wl.SearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=3)
     assert clone(search).get_params()["estimator__C"] == 1.0

@@ -30,6 +30,7 @@ from wonderland.linear.logistic_inference import Spread, spread_of
 from wonderland.linear.logistic_path import LogisticPath, follow
 from wonderland.linear.logistic_problem import Logistic
 from wonderland.linear.logistic_pure import fit_logistic
+from wonderland.linear.logistic_slopes import validation_slopes
 from wonderland.linear.logistic_solve import Prior, Wish, regress, state
 from wonderland.linear.logistic_sparse import regress_sparse
 from wonderland.linear.logistic_stream import regress_rows
@@ -39,6 +40,7 @@ from wonderland.shell.classifier import Classifier
 from wonderland.shell.inputs import Classes, read_classes
 from wonderland.shell.objective import Objective
 from wonderland.shell.rows import read_rows
+from wonderland.shell.together import NotTogether
 
 __all__ = ["LogisticPath", "LogisticRegression", "fit_logistic", "logistic_path"]
 
@@ -207,6 +209,15 @@ class LogisticRegression(Classifier):
         problem, C = self._state(table, tuned.C)
         wish = self._wish(table)._replace(start=problem.split(tuned.theta))
         return self._publish(regress(problem, C, wish), table, *tuned.claims())
+
+    def _validation_slopes(
+        self, names: list[str], X: Any, y: Any, sample_weight: Any, splits: Any
+    ) -> Any:
+        """For `SearchCV(method="gradient")`."""
+        if l1_share(self):
+            raise NotTogether("slopes in C need the ℓ₂ penalty")
+        table = read_classes(self, X, y, sample_weight, class_weight=self.class_weight)
+        return validation_slopes(self, names, table, splits)
 
     def _state(self, table: Classes, C: float) -> tuple[Logistic, float]:
         problem = state(

@@ -16,7 +16,7 @@ import numpy as np
 
 from wonderland.core.arrays import in_float64
 
-__all__ = ["fold_slopes"]
+__all__ = ["Rows", "fold_slopes"]
 
 Rows = tuple[np.ndarray, np.ndarray]
 
