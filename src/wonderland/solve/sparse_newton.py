@@ -150,6 +150,8 @@ class SparseNewton:
         self.blind = False
         self._steps = 0
         self._known: tuple[Rows, np.ndarray] | None = None
+        self._stated: tuple[float, Penalised] | None = None
+        self._valued = (0, 0, 0.0)
         self.W: np.ndarray
         self.Z: np.ndarray
         self.rows: Rows
@@ -228,7 +230,10 @@ class SparseNewton:
         """Σ ω u xᵀ over the stock; after a check it is known over all columns."""
         if self._known is not None and self._known[0] is self.rows:
             return self._known[1]
-        return self.table.pull_stocked(self.weight[:, None] * self.rows.slope)
+        pulled = self.table.pull_stocked(self.weight[:, None] * self.rows.slope)
+        if len(self.table.stocked) == self.table.shape[1]:
+            self._known = (self.rows, pulled)
+        return pulled
 
     def _step(self, C: float, gradient: np.ndarray, *, stale: bool) -> bool:
         """One proximal Newton step; False when not even a new Hessian finds a lower point."""
@@ -324,18 +329,27 @@ class SparseNewton:
     def _check(self, C: float) -> Certificate:
         if self._steps > EXACT:
             self._move_to(self.W)  # scores free of what many steps have rounded
-        check, pulled = certify(self._problem(C), self.table, self.W, self.rows)
+        known = self._known[1] if self._known and self._known[0] is self.rows else None
+        pulled = None if known is None else C * known
+        check, pulled = certify(self._problem(C), self.table, self.W, self.rows, pulled)
         check = check._replace(steepness=check.steepness / C)
         self._known = (self.rows, pulled / C)
         self.last_check = (C, check)
         return check
 
     def _problem(self, C: float) -> Penalised:
-        return Penalised(self.loss, C * self.weight, self.l1, self.l2)
+        """The problem at this C, kept until C changes."""
+        if self._stated is None or self._stated[0] != C or self._stated[1].l1 is not self.l1:
+            self._stated = (C, Penalised(self.loss, C * self.weight, self.l1, self.l2))
+        return self._stated[1]
 
     def _value(self, C: float) -> float:
-        """P at the iterate."""
-        return primal_value(self._problem(C), self.W, self.rows.value)
+        """P at the iterate, kept until it moves."""
+        problem = self._problem(C)
+        if self._valued[:2] != (id(problem), id(self.rows)):
+            value = primal_value(problem, self.W, self.rows.value)
+            self._valued = (id(problem), id(self.rows), value)
+        return self._valued[2]
 
     def _fit(self, check: Certificate, count: int, status: Status) -> SparseFit:
         d = self.table.shape[1] - int(self.table.intercept)

@@ -18,8 +18,6 @@ from wonderland.solve.sparse_newton_table import Table
 
 __all__ = ["Certificate", "Penalised", "certify", "dual_estimate", "dual_value", "primal_value"]
 
-NEAR = 0.99  # θ from which second order is accurate enough to steer by
-
 
 class Penalised(NamedTuple):
     """The stated problem: loss, weights C·ω (n,), λ₁ (p,), λ₂ (p,)."""
@@ -72,15 +70,16 @@ def dual_value(problem: Penalised, slope: np.ndarray, pulled: np.ndarray) -> flo
 def dual_estimate(problem: Penalised, rows: Rows, Z: np.ndarray, pulled: np.ndarray) -> float:
     """D(θu) for u = ∇ℓ(z) without logarithms, to second order in 1 − θ.
 
-    ℓ*(u) = uᵀz − ℓ(z) there, with derivative z; far from θ = 1 the value is computed.
+    ℓ*(u) = uᵀz − ℓ(z) there, with derivative z.
     """
-    theta = _shrink(problem, np.abs(pulled).max(axis=0, initial=0.0))
-    if theta < NEAR:
-        return dual_value(problem, rows.slope, pulled)
-    if not np.any((problem.l1 > 0) & (problem.l2 == 0)):
-        theta = 1.0
+    theta = 1.0
+    if np.any((problem.l1 > 0) & (problem.l2 == 0)):
+        theta = _shrink(problem, np.abs(pulled).max(axis=0, initial=0.0))
     turned = np.einsum("nk,nk->n", rows.slope, Z)
-    return float(problem.weight @ (rows.value - theta * turned)) - _excess(problem, pulled, theta)
+    losses = rows.value - theta * turned  # −ℓ*(u) + (1 − θ) uᵀz
+    if theta < 1.0:
+        losses -= 0.5 * (1.0 - theta) ** 2 * problem.loss.stretch(rows)
+    return float(problem.weight @ losses) - _excess(problem, pulled, theta)
 
 
 def _shrink(problem: Penalised, steepness: np.ndarray) -> float:
@@ -103,14 +102,20 @@ def _excess(problem: Penalised, pulled: np.ndarray, theta: float) -> float:
 
 
 def certify(
-    problem: Penalised, table: Table, W: np.ndarray, rows: Rows
+    problem: Penalised, table: Table, W: np.ndarray, rows: Rows, pulled: np.ndarray | None = None
 ) -> tuple[Certificate, np.ndarray]:
-    """Both values, the distance to optimality, and Σ ω u xᵀ (k, p); one pass over the table."""
+    """Both values, the distance to optimality, and Σ ω u xᵀ (k, p) over the whole table.
+
+    One pass; none where `pulled` is known and is a point of the dual as it is.
+    """
     k = len(W)
     slope = problem.loss.balanced(rows.slope, problem.weight) if table.intercept else rows.slope
-    both = np.hstack([rows.slope, slope]) if table.intercept else slope
-    pulls = table.pull(problem.weight[:, None] * both)
-    pulled, fair = pulls[:k], pulls[-k:]
+    if pulled is None or table.intercept:
+        both = np.hstack([rows.slope, slope]) if table.intercept else slope
+        pulls = table.pull(problem.weight[:, None] * both)
+        pulled, fair = pulls[:k], pulls[-k:]
+    else:
+        fair = pulled
     check = Certificate(
         primal_value(problem, W, rows.value),
         dual_value(problem, slope, fair),

@@ -21,6 +21,9 @@ from scipy.special import entr
 __all__ = ["Logistic", "RowLoss", "Rows", "Softmax", "SquaredHinge", "row_loss"]
 
 
+ODDS = 1e-12  # least probability by which odds are taken
+
+
 class Rows(NamedTuple):
     """A loss at given scores.
 
@@ -51,6 +54,10 @@ class RowLoss(ABC):
     @abstractmethod
     def conjugate(self, slope: np.ndarray) -> np.ndarray:
         """ℓ*(u) (n,) for u in its domain."""
+
+    @abstractmethod
+    def stretch(self, rows: Rows) -> np.ndarray:
+        """uᵀ∇²ℓ*(u)u (n,) at u = ∇ℓ: the curvature of ℓ* along its own ray."""
 
     @abstractmethod
     def balanced(self, slope: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -96,6 +103,11 @@ class Logistic(_Margin):
         a = np.abs(slope[:, 0])
         return -entr(a) - entr(1.0 - a)
 
+    def stretch(self, rows: Rows) -> np.ndarray:
+        """The odds a/(1 − a) against the own class."""
+        a = np.abs(rows.slope[:, 0])
+        return a / np.maximum(1.0 - a, ODDS)
+
 
 class SquaredHinge(_Margin):
     """max(0, 1 − yz)²."""
@@ -113,6 +125,10 @@ class SquaredHinge(_Margin):
         """a²/4 − a."""
         a = np.abs(slope[:, 0])
         return a * (0.25 * a - 1.0)
+
+    def stretch(self, rows: Rows) -> np.ndarray:
+        """a²/2."""
+        return 0.5 * rows.slope[:, 0] ** 2
 
 
 class Softmax(RowLoss):
@@ -139,6 +155,11 @@ class Softmax(RowLoss):
     def conjugate(self, slope: np.ndarray) -> np.ndarray:
         """Σ_c q_c log q_c for q = u + onehot(y)."""
         return -entr(np.maximum(slope + self.hot, 0.0)).sum(axis=1)
+
+    def stretch(self, rows: Rows) -> np.ndarray:
+        """Σ_c u_c²/p_c, the odds against the own class."""
+        own = rows.shape[self.hot]
+        return (1.0 - own) / np.maximum(own, ODDS)
 
     def balanced(self, slope: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Move probability, row by row, from classes that have too much to those that lack it."""

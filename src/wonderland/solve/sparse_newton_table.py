@@ -8,7 +8,7 @@ The table is Z = [X, 1] (n, p), p = d + 1: the intercept is the last column (p =
 
 A dense X is read through a stock of its columns, gathered once each when they are first needed, so
 that most passes touch few columns only. A CSR X keeps its transpose in addition; no product
-densifies more than a block of rows of the active columns.
+densifies more than the active columns, where these take little room, else a block of their rows.
 """
 
 from abc import ABC, abstractmethod
@@ -21,6 +21,8 @@ from wonderland.core.blocks import map_rows
 
 __all__ = ["Table", "table_of"]
 
+ROOM = 1 << 23  # entries of columns that a sparse table may hold dense,
+HELD = 4  # or as many times its own
 BLOCK = 1 << 20  # entries of a block of weighted rows
 DENSE = 24.0  # multiply-adds BLAS does while a sparse product does one
 FAST = 16.0  # multiply-adds BLAS does while one entry is read from memory
@@ -75,64 +77,46 @@ class Table(ABC):
         return np.column_stack([product, V.sum(axis=0)]) if self.intercept else product
 
 
-class _Dense(Table):
-    """A dense table; the stock holds its columns as rows of one array."""
+class _Stock:
+    """Columns of Z held as rows of one array (m, n), gathered once each.
 
-    def __init__(self, X: np.ndarray, *, intercept: bool) -> None:
-        super().__init__(X, intercept=intercept)
-        n, p = self.shape
-        self._place = np.full(p, -1)
-        self._numbers = np.empty(0, dtype=int)
+    Attributes:
+        numbers: Of the columns, in their order there.
+    """
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        n, p = shape
+        self.place = np.full(p, -1)
+        self.numbers = np.empty(0, dtype=int)
         self._rows = np.empty((0, n))
 
     @property
-    def stocked(self) -> np.ndarray:
-        """Numbers of the columns in stock, in their order there."""
-        return self._numbers
+    def rows(self) -> np.ndarray:
+        """(m, n)."""
+        return self._rows[: len(self.numbers)]
 
-    def stock(self, columns: np.ndarray) -> None:
-        """Gather the columns that are not there yet; room doubles when it runs out."""
-        fresh = columns[self._place[columns] < 0]
-        if not len(fresh):
-            return
-        held, total = len(self._numbers), len(self._numbers) + len(fresh)
+    def missing(self, columns: np.ndarray) -> np.ndarray:
+        """Those that are not there yet."""
+        return columns[self.place[columns] < 0]
+
+    def add(self, fresh: np.ndarray, rows: np.ndarray) -> None:
+        """Put columns there; room doubles when it runs out."""
+        held, total = len(self.numbers), len(self.numbers) + len(fresh)
         if total > len(self._rows):
-            grown = np.empty((min(max(2 * held, total), self.shape[1]), self.shape[0]))
+            grown = np.empty((min(max(2 * held, total), len(self.place)), self._rows.shape[1]))
             grown[:held] = self._rows[:held]
             self._rows = grown
-        self._place[fresh] = np.arange(held, total)
-        self._numbers = np.concatenate([self._numbers, fresh])
-        ones = fresh == self.X.shape[1]
-        self._rows[held:total][~ones] = self.X[:, fresh[~ones]].T
-        self._rows[held:total][ones] = 1.0
-
-    def scores(self, columns: np.ndarray, W: np.ndarray) -> np.ndarray:
-        """By the stock, all of it when most of it takes part."""
-        self.stock(columns)
-        held = self._rows[: len(self._numbers)]
-        if 2 * len(columns) < len(held):
-            return held[self._place[columns]].T @ W.T
-        spread = np.zeros((len(W), len(held)))
-        spread[:, self._place[columns]] = W
-        parts = map_rows(lambda a, b: spread @ held[:, a:b], held.shape[1], held.size)
-        return np.concatenate(parts, axis=1).T
-
-    def pull_stocked(self, V: np.ndarray) -> np.ndarray:
-        """One product with the stock."""
-        held = self._rows[: len(self._numbers)]
-        spread = np.zeros((V.shape[1], self.shape[1]))
-        parts = map_rows(lambda a, b: held[a:b] @ V, len(held), held.size)
-        spread[:, self._numbers] = np.concatenate(parts).T
-        return spread
+        self.place[fresh] = np.arange(held, total)
+        self.numbers = np.concatenate([self.numbers, fresh])
+        self._rows[held:total] = rows
 
     def gram(self, left: np.ndarray, right: np.ndarray, D: np.ndarray) -> np.ndarray:
-        """Blocks of rows, weighted while they lie in the cache, split among cores."""
-        self.stock(np.union1d(left, right))
-        a, b = self._place[left], self._place[right]
+        """Blocks of rows of Z, weighted while they lie in the cache, split among cores."""
+        a, b = self.place[left], self.place[right]
         same = np.array_equal(a, b) and bool(np.all(D >= 0))
-        if not same and 2 * len(b) > len(self._numbers):
+        if not same and 2 * len(b) > len(self.numbers):
             # Most of the stock takes part: no gathering, what is not asked for is dropped after.
-            return self._blocks(a, np.arange(len(self._numbers)), D, lambda rows: rows)[:, b]
+            return self._blocks(a, np.arange(len(self.numbers)), D, lambda rows: rows)[:, b]
         if same:
             return self._blocks(a, a, np.sqrt(D), None)
         return self._blocks(a, b, D, lambda rows: rows[b])
@@ -140,7 +124,7 @@ class _Dense(Table):
     def _blocks(self, a: np.ndarray, b: np.ndarray, D: np.ndarray, other: Any) -> np.ndarray:
         """Σ over blocks of (rows_a · D) rows_bᵀ; without `other` both factors are the weighted."""
         step = max(1, BLOCK // max(len(a), len(b), 1))
-        held = self._rows[: len(self._numbers)]
+        held = self.rows
 
         def part(start: int, stop: int) -> np.ndarray:
             total = np.zeros((len(a), len(b)))
@@ -152,13 +136,60 @@ class _Dense(Table):
 
         return np.sum(map_rows(part, len(D), len(D) * (len(a) + len(b))), axis=0)
 
+
+class _Dense(Table):
+    """A dense table, read through a stock of its columns."""
+
+    def __init__(self, X: np.ndarray, *, intercept: bool) -> None:
+        super().__init__(X, intercept=intercept)
+        self._stock = _Stock(self.shape)
+
+    @property
+    def stocked(self) -> np.ndarray:
+        """Numbers of the columns in stock, in their order there."""
+        return self._stock.numbers
+
+    def stock(self, columns: np.ndarray) -> None:
+        """Gather the columns that are not there yet."""
+        fresh = self._stock.missing(columns)
+        if not len(fresh):
+            return
+        rows = np.ones((len(fresh), self.shape[0]))
+        inside = fresh < self.X.shape[1]
+        rows[inside] = self.X[:, fresh[inside]].T
+        self._stock.add(fresh, rows)
+
+    def scores(self, columns: np.ndarray, W: np.ndarray) -> np.ndarray:
+        """By the stock, all of it when most of it takes part."""
+        self.stock(columns)
+        held, place = self._stock.rows, self._stock.place[columns]
+        if 2 * len(columns) < len(held):
+            return held[place].T @ W.T
+        spread = np.zeros((len(W), len(held)))
+        spread[:, place] = W
+        parts = map_rows(lambda a, b: spread @ held[:, a:b], held.shape[1], held.size)
+        return np.concatenate(parts, axis=1).T
+
+    def pull_stocked(self, V: np.ndarray) -> np.ndarray:
+        """One product with the stock."""
+        held = self._stock.rows
+        spread = np.zeros((V.shape[1], self.shape[1]))
+        parts = map_rows(lambda a, b: held[a:b] @ V, len(held), held.size)
+        spread[:, self.stocked] = np.concatenate(parts).T
+        return spread
+
+    def gram(self, left: np.ndarray, right: np.ndarray, D: np.ndarray) -> np.ndarray:
+        """By the stock."""
+        self.stock(np.union1d(left, right))
+        return self._stock.gram(left, right, D)
+
     def gram_work(self, columns: np.ndarray) -> float:
         """Half of |J|²n multiply-adds, and gathering |J|n entries."""
         return self.shape[0] * len(columns) * (2.0 + len(columns) / (2.0 * FAST))
 
     def pass_work(self) -> float:
         """The stock read twice; exponentials of the rows."""
-        return self.shape[0] * (2.0 * len(self._numbers) + ELEMENTWISE)
+        return self.shape[0] * (2.0 * len(self.stocked) + ELEMENTWISE)
 
 
 class _Sparse(Table):
@@ -170,6 +201,8 @@ class _Sparse(Table):
         self._all = np.arange(self.shape[1])
         counts = np.diff(self._turned.indptr).astype(float)
         self._counts = np.append(counts, float(X.shape[0])) if intercept else counts
+        self._stock = _Stock(self.shape)
+        self._room = max(ROOM, HELD * X.nnz)
 
     @property
     def stocked(self) -> np.ndarray:
@@ -202,6 +235,15 @@ class _Sparse(Table):
         held, other = self._counts[left].sum(), self._counts[right].sum()
         if DENSE * held * other < float(len(D)) ** 2 * len(left) * len(right):
             return self._sparse_gram(left, right, D)
+        fresh = self._stock.missing(np.union1d(left, right))
+        if (len(self._stock.numbers) + len(fresh)) * len(D) <= self._room:
+            if len(fresh):
+                self._stock.add(fresh, self._taken(fresh).T.toarray())
+            return self._stock.gram(left, right, D)
+        return self._passing_gram(left, right, D)
+
+    def _passing_gram(self, left: np.ndarray, right: np.ndarray, D: np.ndarray) -> np.ndarray:
+        """Dense for a block of rows at a time only."""
         a, b = self._taken(left), self._taken(right)
         step = max(1, BLOCK // max(len(left), len(right), 1))
 
