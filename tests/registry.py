@@ -232,6 +232,11 @@ CLASSIFIERS = [
     ),
     Labels("logistic, prior", lambda: wl.LogisticRegression(prior=(0.5, 2.0)), claims=LOGISTIC),
     Labels(
+        "bayesian logistic",
+        wl.BayesianLogisticRegression,
+        claims=(*LOGISTIC, "log_marginal_likelihood", "effective_parameters"),
+    ),
+    Labels(
         "logistic, elastic net",
         lambda: wl.LogisticRegression(l1_ratio=0.4, tol=1e-12, max_iter=1000),
         exact=False,

@@ -11,10 +11,12 @@ __version__ = "0.1.0"
 _HOME = {
     "BagOfWords": "wonderland.language.bag_of_words",
     "BayesianLinearRegression": "wonderland.linear.bayesian",
+    "BayesianLogisticRegression": "wonderland.linear.bayesian_logistic",
     "CalibratedClassifier": "wonderland.trust.calibrated",
     "Claim": "wonderland.core.evidence",
     "ConformalClassifier": "wonderland.trust.conformal_classifier",
     "ConformalRegressor": "wonderland.trust.conformal_regressor",
+    "CostSensitiveClassifier": "wonderland.trust.cost",
     "Evidence": "wonderland.core.evidence",
     "InputError": "wonderland.core.errors",
     "KernelRidge": "wonderland.svm.kernel_ridge",
@@ -37,6 +39,7 @@ _HOME = {
     "control_risk": "wonderland.trust.risk",
     "evidence": "wonderland.report.verify",
     "fit_bayesian_linear": "wonderland.linear.bayesian",
+    "fit_bayesian_logistic": "wonderland.linear.bayesian_logistic",
     "fit_kernel_ridge": "wonderland.svm.kernel_ridge",
     "fit_linear_regression": "wonderland.linear.least_squares",
     "fit_linear_svc": "wonderland.svm.linear_pure",
@@ -112,6 +115,10 @@ if TYPE_CHECKING:
     from wonderland.language.bag_of_words import BagOfWords as BagOfWords
     from wonderland.linear.bayesian import BayesianLinearRegression as BayesianLinearRegression
     from wonderland.linear.bayesian import fit_bayesian_linear as fit_bayesian_linear
+    from wonderland.linear.bayesian_logistic import (
+        BayesianLogisticRegression as BayesianLogisticRegression,
+    )
+    from wonderland.linear.bayesian_logistic import fit_bayesian_logistic as fit_bayesian_logistic
     from wonderland.linear.least_squares import LinearRegression as LinearRegression
     from wonderland.linear.least_squares import fit_linear_regression as fit_linear_regression
     from wonderland.linear.logistic import LogisticRegression as LogisticRegression
@@ -140,6 +147,7 @@ if TYPE_CHECKING:
     from wonderland.trust.calibrated import CalibratedClassifier as CalibratedClassifier
     from wonderland.trust.conformal_classifier import ConformalClassifier as ConformalClassifier
     from wonderland.trust.conformal_regressor import ConformalRegressor as ConformalRegressor
+    from wonderland.trust.cost import CostSensitiveClassifier as CostSensitiveClassifier
     from wonderland.trust.posterior import Posterior as Posterior
     from wonderland.trust.risk import RiskControl as RiskControl
     from wonderland.trust.risk import control_risk as control_risk

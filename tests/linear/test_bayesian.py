@@ -213,3 +213,22 @@ def test_bad_requests(rng):
     wide = rng.normal(size=(5, 9))
     with pytest.raises(wl.InputError, match="reproduces y exactly"):
         exact.fit(wide, wide @ rng.normal(size=9))
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize(
+    "options", [{}, {"fit_intercept": False, "C": 0.2}, {"class_weight": "balanced"}]
+)
+def test_replicates_are_the_fits_to_each_weighting(k, options, rng):
+    X = rng.normal(size=(600, 4)) + 0.3
+    y = (X @ rng.normal(size=(4, k)) + rng.gumbel(size=(600, k))).argmax(axis=1)
+    weights = rng.poisson(1.0, size=(5, 600)).astype(float)
+    first = wl.LogisticRegression(**options).fit(X, y)
+    for member, weight in zip(first._replicates(X, y, weights), weights, strict=True):
+        balance = first._read_again(X, y, None, sparse=True).weight  # that of all rows
+        alone = wl.LogisticRegression(**{**options, "class_weight": None})
+        alone.fit(X, y, weight if balance is None else weight * balance)
+        np.testing.assert_allclose(member.coef_, alone.coef_, atol=2e-3)
+        np.testing.assert_allclose(member.predict_proba(X), alone.predict_proba(X), atol=2e-3)
+        assert member.evidence_["gradient_norm"].holds
+        assert not np.array_equal(member.coef_, first.coef_)

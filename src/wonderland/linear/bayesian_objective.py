@@ -92,6 +92,8 @@ def numbers_objective(estimator: Any, table: Any, alpha: Any, noise: float) -> O
             "coefficients that are free",
             'Pass positive=False, or method="ensemble"',
         )
+    if not np.isfinite(noise) and float(np.ravel(alpha)[0]) > 0:
+        noise = _joint_noise(estimator, table, float(np.ravel(alpha)[0]))
     if not np.isfinite(noise):
         raise InputError(
             f"as many coefficients as samples: {len(table.y)} leave nothing to tell the noise by",
@@ -112,6 +114,14 @@ def numbers_objective(estimator: Any, table: Any, alpha: Any, noise: float) -> O
         noise=np.float64(noise),
         penalised=flat.coef.size if strength > 0 else 0,
     )
+
+
+def _joint_noise(estimator: Any, table: Any, alpha: float) -> float:
+    """(Σωr² + α‖W‖²)/Σω: σ² at the joint maximum, where residuals alone tell nothing."""
+    residual = table.y - np.asarray(estimator.model_.predict(table.X)).reshape(table.y.shape)
+    omega = weights_of(table.weight, len(table.y))
+    squares = float(omega @ (residual**2).sum(axis=1))
+    return (squares + alpha * float(np.sum(np.square(estimator.coef_)))) / float(omega.sum())
 
 
 def classes_objective(estimator: Any, table: Any) -> Objective:

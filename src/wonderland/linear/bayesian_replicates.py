@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from wonderland.core.blocks import calm
+from wonderland.core.blocks import calm, map_rows
 from wonderland.core.evidence import Claim, Evidence
 from wonderland.linear.logistic_fit import Route, choose, minimise, oracle
-from wonderland.linear.logistic_problem import Logistic
+from wonderland.linear.logistic_problem import Logistic, back, losses, part_of, scores
 from wonderland.linear.logistic_solve import Prior, state
 from wonderland.linear.model import LinearModel
 from wonderland.shell.inputs import Classes
@@ -24,6 +24,7 @@ from wonderland.solve.newton_metric import Metric
 __all__ = ["replicate"]
 
 DIGITS = 1e-7  # of f: a member differs from the next by far more
+BLOCK = 4096  # rows whose residuals, weighted in k ways, stay in the cache
 CHUNK = 1 << 27  # entries of weights in memory at once
 
 
@@ -78,8 +79,32 @@ def _ends(
     problem = _problem(estimator, table, weights)
     route = Route("lbfgs", "replicates of one fit", choose(problem).curvature)
     rules = Rules(float(estimator.tol), DIGITS, max(int(estimator.max_iter), 1))
-    starts = np.broadcast_to(start, (len(weights), len(start)))
+    starts = _first_step(problem, metric, start)
     return minimise(problem, starts, route, rules, [metric] * len(weights))
+
+
+def _first_step(problem: Logistic, metric: Metric, start: np.ndarray) -> np.ndarray:
+    """θ − B∇F_m(θ) (k, p) from the common start, where scores and residuals are common too."""
+    coef, intercept = (part[None] for part in problem.split(start))
+    X, c, k = problem.X, problem.columns, problem.fits
+    weight = problem.weight
+
+    def work(low: int, high: int) -> np.ndarray:
+        total = np.zeros((k, c, problem.width))
+        for i in range(low, high, BLOCK):
+            j = min(i + BLOCK, high)
+            rows = part_of(X, i, j)
+            R = losses(scores(rows, coef, intercept), problem.codes[i:j], None)[1][0]
+            own = weight[:, None, i:j] * R[None]  # type: ignore[index]
+            total += back(own, rows, fit_intercept=problem.fit_intercept)
+        return total
+
+    n = X.shape[0]
+    slopes = np.sum(map_rows(work, n, n * k), axis=0) / problem.mass[:, None, None]
+    away = coef[0] if problem.centre is None else coef[0] - problem.centre
+    d = X.shape[1]
+    slopes[..., :d] += away * problem.penalty[:, None, :]
+    return np.stack([start - metric.solve(slope.ravel()) for slope in slopes])
 
 
 def _member(estimator: Any, problem: Logistic, end: End, table: Classes) -> Any:

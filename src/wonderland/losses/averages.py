@@ -36,7 +36,7 @@ def sigmoid_average(mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
     """E σ(f) for f ~ N(m, s²), elementwise (n,).
 
     >>> sigmoid_average(np.array([0.0, 2.0, 2.0]), np.array([3.0, 0.0, 3.0])).round(4)
-    array([0.5   , 0.8808, 0.7065])
+    array([0.5   , 0.8808, 0.7174])
     """
     return _blocks(_sigmoid_block, mean, deviation)
 

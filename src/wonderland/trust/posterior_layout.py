@@ -35,7 +35,7 @@ class Layout(NamedTuple):
         """The tree; leading axes of the vectors (…, p) stay in front of every leaf."""
         ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes])
         parts = [
-            flat[..., end - int(np.prod(shape)) : end].reshape(*flat.shape[:-1], *shape)
+            flat[..., end - int(np.prod(shape)) : end].reshape((*flat.shape[:-1], *shape))
             for end, shape in zip(ends, self.shapes, strict=True)
         ]
         return jax.tree.unflatten(self.tree, parts)

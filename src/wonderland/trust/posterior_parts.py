@@ -27,6 +27,9 @@ __all__ = [
 ]
 
 
+DENSE = 1 << 27  # entries of a sparse table that is made dense: 1 GB
+
+
 class Classes(NamedTuple):
     """E p (n, k), H[E p] (n,) and E H[p] (n,)."""
 
@@ -137,4 +140,17 @@ def objective_of(estimator: Any, task: Task, method: str) -> Objective:
             "wl.LinearRegression, wl.Ridge, wl.LogisticRegression or a network of ours",
             'Pass method="ensemble", which takes any estimator',
         )
-    return last._objective(seen, task.y, task.weight)
+    return last._objective(_dense(seen), task.y, task.weight)
+
+
+def _dense(X: Any) -> Any:
+    """A sparse table as a dense one, where that is no burden: derivatives are taken of its rows."""
+    if not sp.issparse(X):
+        return X
+    if X.shape[0] * X.shape[1] > DENSE:
+        raise InputError(
+            f"a sparse table of {X.shape[0]:,} × {X.shape[1]:,} entries",
+            f"at most {DENSE:,}, which are taken as a dense table",
+            'Pass method="ensemble", or fewer columns',
+        )
+    return X.toarray()
