@@ -24,6 +24,7 @@ __all__ = ["Table", "table_of"]
 ROOM = 1 << 23  # entries of columns that a sparse table may hold dense,
 HELD = 4  # or as many times its own
 BLOCK = 1 << 20  # entries of a block of weighted rows
+BRIEF = 8  # a product with a vector is so much shorter than work that pays for threads
 DENSE = 24.0  # multiply-adds BLAS does while a sparse product does one
 FAST = 16.0  # multiply-adds BLAS does while one entry is read from memory
 ELEMENTWISE = 30.0  # entries read while a loss and its slope are evaluated once
@@ -72,7 +73,9 @@ class Table(ABC):
 
     def pull(self, V: np.ndarray) -> np.ndarray:
         """VᵀZ over all columns (k, p)."""
-        parts = map_rows(lambda low, high: V[low:high].T @ self.X[low:high], len(V), self.X.size)
+        parts = map_rows(
+            lambda low, high: V[low:high].T @ self.X[low:high], len(V), self.X.size // BRIEF
+        )
         product = np.sum(parts, axis=0)
         return np.column_stack([product, V.sum(axis=0)]) if self.intercept else product
 
@@ -167,14 +170,14 @@ class _Dense(Table):
             return held[place].T @ W.T
         spread = np.zeros((len(W), len(held)))
         spread[:, place] = W
-        parts = map_rows(lambda a, b: spread @ held[:, a:b], held.shape[1], held.size)
+        parts = map_rows(lambda a, b: spread @ held[:, a:b], held.shape[1], held.size // BRIEF)
         return np.concatenate(parts, axis=1).T
 
     def pull_stocked(self, V: np.ndarray) -> np.ndarray:
         """One product with the stock."""
         held = self._stock.rows
         spread = np.zeros((V.shape[1], self.shape[1]))
-        parts = map_rows(lambda a, b: held[a:b] @ V, len(held), held.size)
+        parts = map_rows(lambda a, b: held[a:b] @ V, len(held), held.size // BRIEF)
         spread[:, self.stocked] = np.concatenate(parts).T
         return spread
 
