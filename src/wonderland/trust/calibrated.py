@@ -162,7 +162,6 @@ class CalibratedClassifier(ClassifierWrapper):
 
     def _scored(self, X: Any) -> list[np.ndarray]:
         """What the maps take, from each estimator."""
-        self._inner  # noqa: B018  # raises before `fit`
         source = self.score_source_
         return [
             self._method.inputs(read_scores(inner, X, source, self.classes_), source)
@@ -170,6 +169,7 @@ class CalibratedClassifier(ClassifierWrapper):
         ]
 
     def _probabilities(self, X: Any) -> np.ndarray:
+        self._require_fit()
         each = zip(self.models_, self._scored(X), strict=True)
         return np.mean([model.probabilities(z) for model, z in each], axis=0)
 
@@ -184,7 +184,8 @@ class CalibratedClassifier(ClassifierWrapper):
 
     def predict(self, X: Any) -> Any:
         """The most probable label (n,); with one temperature, that of the largest score."""
-        return self._contain(self.classes_[self._probabilities(X).argmax(axis=1)], X)
+        chosen = self._probabilities(X).argmax(axis=1)
+        return self._contain(self.classes_[chosen], X)
 
 
 def _fit_map(method: Method, inputs: np.ndarray, task: Task, rows: np.ndarray) -> Solution:

@@ -171,6 +171,8 @@ class Wrapper(MetaEstimatorMixin, Estimator):
         weight = read_weight(sample_weight, X)
         fit, split = routed(self, X, weight, params)
         target, classes, codes = self._read_target(np.asarray(target))
+        if codes is not None and weight is not None and prefit(self) is None:
+            _refuse_one_class(codes[weight > 0], classes)
         return Task(X, target, classes, codes, weight, fit, split)
 
     @abstractmethod
@@ -272,6 +274,16 @@ def class_codes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
         )
     order = np.argsort(classes)
     return order[np.searchsorted(classes, y, sorter=order)]
+
+
+def _refuse_one_class(codes: np.ndarray, classes: np.ndarray) -> None:
+    """Rows of weight 0 are not there: what is left must still hold two classes."""
+    if np.all(codes == codes[0]):
+        raise InputError(
+            f"all rows of positive weight are of one class, {_listed(classes[codes[:1]])}",
+            "at least 2 classes among them",
+            "Check sample_weight, and the filter before it",
+        )
 
 
 def _listed(labels: np.ndarray, shown: int = 8) -> str:
