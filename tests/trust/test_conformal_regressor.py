@@ -254,3 +254,17 @@ def test_second_estimators_that_are_not_fitted(data):
     ):
         with pytest.raises(wl.InputError, match="fitted"):
             wl.ConformalRegressor(fitted, cv="prefit", **options).fit(X, y)
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 1e4])
+def test_candidates_of_the_closed_form_miss_nothing(rng, scale):
+    """Also for rows far away, where leaving out one row changes much."""
+    X, y = rng.normal(size=(300, 4)) + 3.0, rng.standard_t(2, size=300)
+    left = leave_one_out(Ridge().fit(X, y), X, y)
+    new = 3.0 + scale * rng.standard_t(2, size=(600, 4))
+    error, kept = np.abs(left.errors), np.arange(300)
+    for rank in (1, 150, 271, 300):
+        down, up = left.reach(new, kept, error, rank)
+        shift = left.shifts(new)
+        np.testing.assert_allclose(down, np.sort(error + shift)[:, rank - 1], rtol=1e-9)
+        np.testing.assert_allclose(up, np.sort(error - shift)[:, rank - 1], rtol=1e-9, atol=1e-12)

@@ -19,10 +19,9 @@ from wonderland.trust.conformal_plus import (
     Pair,
     minmax_bounds,
     plus_bounds,
-    select_bounds,
 )
 from wonderland.trust.conformal_ridge import LeftOut
-from wonderland.trust.quantiles import smallest_sample
+from wonderland.trust.quantiles import rank_of, smallest_sample
 
 __all__ = [
     "IntervalRows",
@@ -134,14 +133,11 @@ def left_out_bounds(
         return [(middle - most - q, middle - least + q) for q in reach]
 
     def plus(kept: np.ndarray, chosen: np.ndarray, level: float) -> Pair:
-        lower, upper = left.maps(kept, rows.scores[kept])
-        own, here = table[chosen], middle[chosen]
-
-        def block(part: slice) -> Pair:
-            return lower(own[part]), upper(own[part])
-
-        low, high = select_bounds(block, len(here), len(kept), level)
-        return here + low, here + high
+        own, here, rank = table[chosen], middle[chosen], rank_of(len(kept), level)
+        if rank > len(kept):
+            return np.full(len(here), -np.inf), np.full(len(here), np.inf)
+        down, up = left.reach(own, kept, rows.scores[kept], rank)
+        return here - down, here + up
 
     return [_in_groups(plus, rows, calibration, new, level) for level in levels]
 

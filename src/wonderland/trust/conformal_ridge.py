@@ -16,7 +16,6 @@ Reference: Barber, Candès, Ramdas, Tibshirani (2021); Allen (1974) for e_i/(1 �
 """
 
 import numbers
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,15 +23,15 @@ import scipy.linalg as sl
 import scipy.sparse as sp
 
 from wonderland.bases.basis import expand
+from wonderland.core.blocks import map_rows
 
 __all__ = ["LeftOut", "leave_one_out"]
 
 NAMES = ("Ridge", "LinearRegression")  # of this library and of scikit-learn
 AGREE = 1e-6  # relative difference of predictions that closed form and fit may have
+ROWS = 256  # new rows that share one choice of candidates
+ENTRIES = 1 << 17  # of a block of shifts, which stays in the cache
 SPARE = 1e-9  # 1 − h below which a row determines a coefficient alone, and cannot be left out
-
-
-Map = Callable[[np.ndarray], np.ndarray]
 
 
 class LeftOut(NamedTuple):
@@ -43,6 +42,7 @@ class LeftOut(NamedTuple):
         errors: y_i − μ_{−i}(x_i) (n,).
         slope: (n, d), and
         offset: (n,): μ_{−i}(x) = μ(x) − offset_i − slope_i·x.
+        mean: x̄ (d,), zeros without an intercept.
         leverage: The largest h_i.
     """
 
@@ -50,6 +50,7 @@ class LeftOut(NamedTuple):
     errors: np.ndarray
     slope: np.ndarray
     offset: np.ndarray
+    mean: np.ndarray
     leverage: float
 
     def table(self, X: Any) -> np.ndarray:
@@ -60,21 +61,61 @@ class LeftOut(NamedTuple):
         """μ(x) − μ_{−i}(x) for rows of a table (m, n)."""
         return table @ self.slope.T + self.offset
 
-    def maps(self, kept: np.ndarray, scores: np.ndarray) -> tuple[Map, Map]:
-        """From a table to μ_{−i}(x) − μ(x) − R_i, and to the same with + R_i, of the rows kept."""
-        slope, offset = -self.slope[kept].T, -self.offset[kept]
+    def reach(
+        self, table: np.ndarray, kept: np.ndarray, scores: np.ndarray, rank: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The rank-th smallest of R_i + (μ − μ_{−i})(x) and of R_i − (μ − μ_{−i})(x) (m,) each.
 
-        def lower(table: np.ndarray) -> np.ndarray:
-            found = table @ slope
-            found += offset - scores
-            return found
+        The lower end of jackknife+ is μ(x) less the first, the upper end μ(x) plus the second. What
+        leaving out a row changes is small beside R, |slope_i·(x − x̄) + base_i| ≤ b_i: the value
+        sought lies between the rank-th smallest of R − b and that of R + b, and only rows whose own
+        interval R_i ± b_i meets those two are looked at.
 
-        def upper(table: np.ndarray) -> np.ndarray:
-            found = table @ slope
-            found += offset + scores
-            return found
+        Args:
+            table: New rows (m, d).
+            kept: Rows whose fits are in play (n,).
+            scores: R of those (n,).
+            rank: Counted from one, at most n.
+        """
+        slope, base = self.slope[kept], (self.offset + self.slope @ self.mean)[kept]
+        length = np.sqrt((slope**2).sum(axis=1))
+        down, up = np.empty(len(table)), np.empty(len(table))
 
-        return lower, upper
+        def work(start: int, stop: int) -> None:
+            for i in range(start, stop, ROWS):
+                rows = slice(i, min(i + ROWS, stop))
+                centred = table[rows] - self.mean
+                far = np.sqrt((centred**2).sum(axis=1).max())
+                slack = (np.abs(base) + length * far) * (1 + 1e-9)
+                least = np.partition(scores - slack, rank - 1)[rank - 1]
+                most = np.partition(scores + slack, rank - 1)[rank - 1]
+                below = scores + slack < least
+                here = np.flatnonzero(~below & (scores - slack <= most))
+                place = rank - 1 - np.count_nonzero(below)
+                down[rows], up[rows] = _selected(
+                    centred, slope[here], base[here], scores[here], place
+                )
+
+        map_rows(work, len(table), len(table) * len(kept))
+        return down, up
+
+
+def _selected(
+    centred: np.ndarray, slope: np.ndarray, base: np.ndarray, scores: np.ndarray, place: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The value at `place` of R + shift and of R − shift for each row, a few rows at a time."""
+    down, up = np.empty(len(centred)), np.empty(len(centred))
+    step = max(1, ENTRIES // len(scores))
+    for i in range(0, len(centred), step):
+        rows = slice(i, i + step)
+        shift = centred[rows] @ slope.T
+        shift += base
+        rest = scores - shift
+        shift += scores
+        for values, found in ((shift, down), (rest, up)):
+            values.partition(place, axis=1)
+            found[rows] = values[:, place]
+    return down, up
 
 
 def leave_one_out(estimator: Any, X: Any, y: np.ndarray, weight: Any = None) -> LeftOut | None:
@@ -113,7 +154,7 @@ def leave_one_out(estimator: Any, X: Any, y: np.ndarray, weight: Any = None) -> 
     share = omega * e / (1 - h)
     slope = inverse.T * share[:, None]
     return LeftOut(
-        estimator, e / (1 - h), slope, keep * share / mass - slope @ mean, float(h.max())
+        estimator, e / (1 - h), slope, keep * share / mass - slope @ mean, mean, float(h.max())
     )
 
 

@@ -121,17 +121,21 @@ class APS(LabelScore):
     def within(self, p: np.ndarray, bound: Any, u: np.ndarray | None = None) -> np.ndarray:
         """Mask of the labels with s ≤ bound; no table of scores is kept."""
         one = np.size(bound) == 1 or np.shape(bound)[1] == 1
-        prefix = one and u is None and self.penalty == 0 and p.shape[1] <= PAIRS
+        prefix = one and p.shape[1] <= PAIRS
 
         def block(rows: slice) -> np.ndarray:
             if prefix:
-                return self._prefix(p[rows], np.ravel(part_of(bound, rows)))
+                return self._prefix(p[rows], np.ravel(part_of(bound, rows)), part_of(u, rows))
             return self._block(p[rows], part_of(u, rows)) <= part_of(bound, rows)
 
         return by_rows(block, p, p.shape[1], bool)
 
-    def _prefix(self, p: np.ndarray, bound: np.ndarray) -> np.ndarray:
-        """The most probable classes while their mass fits, without a score for each."""
+    def _prefix(self, p: np.ndarray, bound: np.ndarray, u: np.ndarray | None) -> np.ndarray:
+        """The most probable classes while their mass fits, without a score for each.
+
+        Along falling probabilities the score never falls: from one class to the next it grows by
+        (1 − u)p_j + u p_{j+1} ≥ 0, and perhaps by λ.
+        """
         columns = np.ascontiguousarray(p.T)
         falling, spare = columns.copy(), np.empty(len(p))
         for low, high in _network(len(columns)):
@@ -140,9 +144,11 @@ class APS(LabelScore):
             falling[high] = spare
         mass, least, doubt = np.zeros(len(p)), np.full(len(p), np.inf), np.full(len(p), np.inf)
         count = np.zeros(len(p), dtype=np.int8)
-        for row in falling:
+        for rank, row in enumerate(falling):
+            limit = bound - self._charge(rank) if self.penalty > 0 else bound
+            np.subtract(mass, limit, out=spare)
+            spare += row if u is None else row * u
             mass += row
-            np.subtract(mass, bound, out=spare)
             fits = spare <= 0
             np.copyto(least, row, where=fits)
             count += fits
@@ -152,7 +158,8 @@ class APS(LabelScore):
         found = found.T
         if (unsure := np.flatnonzero((doubt < NEAR) | (count != 0))).size:
             limit = bound if bound.size == 1 else bound[unsure]
-            found[unsure] = self._block(p[unsure], None) <= limit[:, None]
+            chance = None if u is None else u[unsure]
+            found[unsure] = self._block(p[unsure], chance) <= limit[:, None]
         return found
 
     def _block(self, p: np.ndarray, u: np.ndarray | None) -> np.ndarray:
@@ -172,7 +179,7 @@ class APS(LabelScore):
         before += own if u is None else own * u
         return before + self._charge(rank) if self.penalty > 0 else before
 
-    def _charge(self, rank: np.ndarray) -> np.ndarray:
+    def _charge(self, rank: Any) -> Any:
         return self.penalty * np.maximum(rank + 1 - self.free, 0.0)
 
 
@@ -266,7 +273,7 @@ def resolve_score(score: Any, penalty: float = 0.01, free: int = 1) -> LabelScor
         return score
     if not isinstance(score, str) or score not in SCORES:
         raise InputError(
-            f"score is {score!r}", f"one of {', '.join(SCORES)}", nearest(score, SCORES)
+            f"conformity_score is {score!r}", f"one of {', '.join(SCORES)}", nearest(score, SCORES)
         )
     if score == "raps":
         return APS(penalty=float(penalty), free=int(free))
