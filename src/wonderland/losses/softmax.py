@@ -30,14 +30,35 @@ def logsumexp(z: Any, axis: int = -1) -> Any:
     """
     xp = namespace(z)
     z = floating(z, xp)
-    top = z.max(axis=axis, keepdims=True)
-    # An infinite maximum is the answer itself; subtracting it would make NaN.
-    below = xp.where(xp.isfinite(top), z - xp.where(xp.isfinite(top), top, 0.0), 0.0)
-    largest = (below == 0).sum(axis=axis, keepdims=True).astype(z.dtype)
+    top, others, largest = _beside_largest(z, axis)
     # log(c + Σ) = log c + log1p(Σ/c) keeps the digits of a sum that is small beside the maximum.
-    others = xp.sum(xp.exp(below) * (below < 0), axis=axis, keepdims=True)
     summed = top + xp.where(xp.isfinite(top), xp.log1p(others / largest) + xp.log(largest), 0.0)
     return xp.squeeze(summed, axis=axis)[()]
+
+
+def _beside_largest(z: Any, axis: int) -> tuple[Any, Any, Any]:
+    """max z, Σ exp(z − max z) over the other entries, and how many entries count as the maximum."""
+    xp = namespace(z)
+    if xp is jnp:
+        # The compiler may compute z once for its maximum and again, rounded otherwise, for the
+        # difference: equality would find no maximum, so one entry is it by its place.
+        places = jax.lax.broadcasted_iota(jnp.int32, z.shape, axis % z.ndim)
+        peak = places == jnp.expand_dims(jnp.argmax(z, axis=axis), axis)
+        top = jnp.where(peak, z, 0.0).sum(axis=axis, keepdims=True)
+    else:
+        top = z.max(axis=axis, keepdims=True)
+        peak = z == top
+    # An infinite maximum is the answer itself; subtracting it would make NaN.
+    below = xp.where(xp.isfinite(top), z - xp.where(xp.isfinite(top), top, 0.0), 0.0)
+    others = xp.where(peak, 0.0, xp.exp(below)).sum(axis=axis, keepdims=True)
+    largest = xp.ones_like(top) if xp is jnp else peak.sum(axis=axis, keepdims=True).astype(z.dtype)
+    return top, others, largest
+
+
+def _shift(z: Any, axis: int) -> Any:
+    """max z, held still: what it is subtracted for does not depend on it."""
+    top = z.max(axis=axis, keepdims=True)
+    return jax.lax.stop_gradient(top) if namespace(z) is jnp else top
 
 
 def log_softmax(z: Any, axis: int = -1) -> Any:
@@ -48,7 +69,7 @@ def log_softmax(z: Any, axis: int = -1) -> Any:
     """
     xp = namespace(z)
     z = floating(z, xp)
-    below = z - z.max(axis=axis, keepdims=True)
+    below = z - _shift(z, axis)
     return below - xp.expand_dims(logsumexp(below, axis), axis)
 
 
@@ -73,7 +94,7 @@ def softmax(z: Any, temperature: Any = 1.0, axis: int = -1) -> Any:
         )
     xp = namespace(z, temperature)
     z = floating(z, xp)
-    below = z - z.max(axis=axis, keepdims=True)
+    below = z - _shift(z, axis)
     heat = xp.asarray(temperature, dtype=z.dtype)
     warm = xp.where(heat > 0, heat, xp.ones_like(heat))
     weight = xp.where(heat > 0, xp.exp(below / warm), (below == 0).astype(z.dtype))
