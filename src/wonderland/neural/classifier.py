@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from wonderland.core.errors import InputError
+from wonderland.neural.committee import CLASSES_SETTING, Setting
 from wonderland.neural.estimator import Network, dense
 from wonderland.neural.heads import BITS, CLASSES, LABELS, Head
 from wonderland.neural.network import Data
@@ -57,7 +58,9 @@ class MLPClassifier(Network, Classifier):
         n_iter_no_change: Epochs without improvement before stopping.
         max_fun: Most values of the objective, for "lbfgs".
         class_weight: None, "balanced", or label → weight.
-        architecture: "mlp".
+        architecture: "mlp", or "table": a committee of residual networks over the columns as they
+            are (numbers with holes, categories as text), with nothing to tune; of the parameters
+            here only `random_state` and `class_weight` are then asked.
         dropout: The rate behind each hidden layer.
         norm: None, "batch" or "layer", behind each hidden linear layer.
         weight_decay: λ of w ← w − ηλw, on matrices only.
@@ -158,9 +161,17 @@ class MLPClassifier(Network, Classifier):
         X, y, sample_weight = data
         if is_stream(X):
             return self._learn_stream(X, y, sample_weight)
-        table = _read_labels(self, X, y, sample_weight)
+        if self.architecture == "table":
+            return self._learn_table(X, y, sample_weight)
+        table = self._read_target(X, y, sample_weight)
         self._check_warm(table)
         return {**self._fixed(table), **self._fit(table)}
+
+    def _read_target(self, X: Any, y: Any, sample_weight: Any) -> Classes:
+        return _read_labels(self, X, y, sample_weight)
+
+    def _setting(self) -> Setting:
+        return CLASSES_SETTING
 
     def _check_warm(self, table: Classes) -> None:
         known = getattr(self, "classes_", None)
@@ -190,7 +201,13 @@ class MLPClassifier(Network, Classifier):
 
     def _scores(self, X: Any) -> np.ndarray:
         raw = self._raw(X)
+        if raw.ndim == 3:
+            raw = _agreed(raw, self.head_)
         return raw[:, 0] if self.head_ == "bits" else raw
+
+    def _probabilities(self, X: Any) -> np.ndarray:
+        raw = self._raw(self._read(X))
+        return probabilities(_agreed(raw, self.head_) if raw.ndim == 3 else raw, self.head_)
 
     def predict(self, X: Any) -> Any:
         """The likeliest class (n,), or which labels hold (n, k)."""
@@ -201,15 +218,12 @@ class MLPClassifier(Network, Classifier):
 
     def predict_proba(self, X: Any) -> Any:
         """Probabilities (n, k): of the classes, or of each label by itself."""
-        raw = self._raw(self._read(X))
-        p = probabilities(raw, self.head_)
-        return self._labelled(p, X)
+        return self._labelled(self._probabilities(X), X)
 
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithms of the probabilities (n, k)."""
-        p = np.asarray(probabilities(self._raw(self._read(X)), self.head_))
         with np.errstate(divide="ignore"):
-            return self._labelled(np.log(p), X)
+            return self._labelled(np.log(self._probabilities(X)), X)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
         """One epoch over these samples, from where the last one ended.
@@ -247,6 +261,18 @@ def probabilities(raw: np.ndarray, head: str) -> np.ndarray:
     small = np.exp(-np.abs(raw))
     p = np.where(raw >= 0, 1.0, small) / (1.0 + small)
     return p if head == "labels" else np.hstack([1.0 - p, p])
+
+
+def _agreed(raw: np.ndarray, head: str) -> np.ndarray:
+    """Raw outputs (n, c) whose probabilities are the mean of those of members (n, K, c)."""
+    if head == "classes":
+        top = raw.max(axis=2, keepdims=True)
+        each = raw - top - np.log(np.exp(raw - top).sum(axis=2, keepdims=True))
+        best = each.max(axis=1, keepdims=True)
+        return np.log(np.exp(each - best).mean(axis=1)) + best[:, 0]
+    # log p and log(1 − p) apart, so that neither rounds to zero.
+    yes, no = -np.logaddexp(0.0, -raw), -np.logaddexp(0.0, raw)
+    return np.logaddexp.reduce(yes, axis=1) - np.logaddexp.reduce(no, axis=1)
 
 
 def _read_labels(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Classes:

@@ -7,12 +7,12 @@
 
 Every sample is held out once (K folds), so that nothing is learnt from data that judge it, and no
 test data are needed. All members train in one program. The number of epochs is that of about
-`UPDATES` updates, between 20 and 400 epochs.
+5000 updates, between 20 and 400 epochs.
 
 References: Gorishniy et al. (2021, 2022); Lakshminarayanan, Pritzel & Blundell (2017).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
@@ -22,41 +22,52 @@ import numpy as np
 from wonderland import nn
 from wonderland.core.status import Status
 from wonderland.neural.columns import Encoder
+from wonderland.neural.forward import raw_outputs
 from wonderland.neural.heads import Head
 from wonderland.neural.network import Data
 from wonderland.training import History, Recipe, Stopping
 from wonderland.training.many import fit_many
 
-__all__ = ["Committee", "Elected", "Setting", "elect"]
+__all__ = [
+    "CLASSES_SETTING",
+    "NUMBERS_SETTING",
+    "Committee",
+    "Elected",
+    "Setting",
+    "elect",
+    "spread_factor",
+]
 
-UPDATES = 5000
+MANY = 20_000
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What the table architecture is made of; nothing here depends on the target.
+    """What the table architecture is made of; nothing here depends on the data but their number.
 
     Attributes:
         width: Of the residual stream.
         blocks: How many.
-        members: K.
+        members: K; three on more than `MANY` samples.
         dropout: Inside of the blocks.
         learning_rate: η_0 of AdamW.
         weight_decay: λ.
+        embedding: Of the numbers: "periodic", "piecewise" (linear) or None.
         embedded: Most columns of numbers that get embeddings.
-        embedding: Kind of embedding: "periodic", "piecewise" or None.
         updates: Of the longest training.
+        patience: Share of the epochs without a better held-out loss after which a member ends.
     """
 
     width: int = 192
     blocks: int = 2
     members: int = 5
-    dropout: float = 0.1
-    learning_rate: float = 2e-3
+    dropout: float = 0.3
+    learning_rate: float = 1e-3
     weight_decay: float = 0.02
-    embedded: int = 64
     embedding: str | None = "periodic"
-    updates: int = UPDATES
+    embedded: int = 64
+    updates: int = 5000
+    patience: float = 0.25
 
     def batch_size(self, samples: int) -> int:
         """A power of two: about 32 minibatches an epoch, of 16 to 512 samples."""
@@ -66,6 +77,11 @@ class Setting:
         """As many as make `updates`."""
         each = max(1, samples // self.batch_size(samples))
         return int(np.clip(round(self.updates / each), 20, 400))
+
+
+# Labels reward strong regularisation, smooth numbers a long fit with pieces as fine as the data.
+CLASSES_SETTING = Setting()
+NUMBERS_SETTING = Setting(embedding="piecewise", dropout=0.1, learning_rate=2e-3, patience=0.35)
 
 
 class Committee(eqx.Module):
@@ -109,7 +125,7 @@ def elect(
 ) -> Elected:
     """Train the members, each on all folds but its own."""
     n = len(data)
-    count = max(2, min(setting.members, n // 2))
+    count = max(2, min(setting.members if n <= MANY else 3, n // 2))
     stratify = data.y if head.name in ("bits", "classes") else None
     folds = _folds(n, count, stratify, seed)
     inside = [np.flatnonzero(folds != k) for k in range(count)]
@@ -143,7 +159,7 @@ def _recipe(setting: Setting, samples: int) -> Recipe:
         weight_decay=setting.weight_decay,
         schedule="warmup_cosine",
         clip=1.0,
-        stopping=Stopping(),
+        stopping=Stopping(patience=max(8, round(setting.patience * setting.epochs(samples)))),
         restore=True,
         progress=False,
     )
@@ -199,8 +215,6 @@ def _held(committee: Committee, X: np.ndarray, aside: list[np.ndarray], outputs:
     """Raw outputs of each sample by the member that had not seen it."""
     found = np.empty((len(X), outputs))
     arrays, rest = eqx.partition(committee.members, eqx.is_array)
-    from wonderland.neural.forward import raw_outputs
-
     for k, rows in enumerate(aside):
         member = eqx.combine(jax.tree.map(lambda leaf, k=k: leaf[k], arrays), rest)
         found[rows] = raw_outputs(member, X[rows])
@@ -212,8 +226,3 @@ def spread_factor(mean: Any, variance: Any, y: Any, weight: Any) -> np.ndarray:
     weight = np.ones(len(y)) if weight is None else weight
     share = (weight / weight.sum())[:, None]
     return np.sum(share * (y - mean) ** 2 / variance, axis=0)
-
-
-def renewed(setting: Setting, **fields: Any) -> Setting:
-    """The setting with other fields."""
-    return replace(setting, **fields)

@@ -1,5 +1,6 @@
 """The manners that classifiers and regressors of networks share: fit, go on, attributes."""
 
+import time
 from abc import abstractmethod
 from collections.abc import Hashable
 from dataclasses import replace
@@ -12,16 +13,33 @@ import scipy.sparse as sp
 from wonderland.core.cache import enable_compile_cache
 from wonderland.core.errors import InputError
 from wonderland.core.status import Status
+from wonderland.neural.columns import Encoder, fit_encoder
+from wonderland.neural.committee import Setting, elect
+from wonderland.neural.committee_evidence import (
+    committee_attributes,
+    committee_claims,
+    spread_of,
+)
 from wonderland.neural.evidence import claims_of
 from wonderland.neural.fit import Trained, fit_full_batch, run_plan
 from wonderland.neural.forward import raw_outputs
 from wonderland.neural.heads import Head
 from wonderland.neural.lbfgs import Limits
-from wonderland.neural.network import Data, Plan, ended, plan_of, with_epochs
+from wonderland.neural.network import (
+    Data,
+    Plan,
+    ended,
+    plan_of,
+    random_state_of,
+    with_epochs,
+)
 from wonderland.neural.parameters import check_network
 from wonderland.neural.schedules import Plateau
+from wonderland.neural.slopes import validation_slopes
 from wonderland.neural.together import fit_together, key_of
 from wonderland.shell.estimator import Estimator
+from wonderland.shell.frames import read_columns
+from wonderland.shell.inputs import read_features
 
 __all__ = ["Network", "dense"]
 
@@ -37,10 +55,18 @@ class Network(Estimator):
 
     model_: Any
     head_: str
+    encoder_: Encoder
+    units_: Any
     t_: int
 
     def _check_parameters(self) -> None:
         check_network(self)
+        if self._get("architecture") == "table" and self._get("warm_start"):
+            raise InputError(
+                "warm_start=True with architecture='table'",
+                "a committee trained from its beginning: each member stops by its own fold",
+                "Pass warm_start=False, or architecture='mlp'",
+            )
 
     @abstractmethod
     def _encoded(self, table: Any) -> tuple[Head, int, Data]:
@@ -49,6 +75,46 @@ class Network(Estimator):
     @abstractmethod
     def _head(self) -> Head:
         """The head of the fitted network."""
+
+    def _learn_table(self, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
+        """`architecture="table"`: columns as they are, a committee, no number to tune."""
+        columns = read_columns(self, X, reset=True)
+        encoder = fit_encoder(columns)
+        reader = type(self)(**self.get_params(deep=False))
+        table = reader._read_target(encoder.encode(columns), y, sample_weight)
+        head, outputs, data = self._encoded(table)
+        units, data = self._in_units(data)
+        seed = int(random_state_of(self._get("random_state")).randint(2**31 - 1))
+        began = time.perf_counter()
+        elected = elect(data, head, outputs, encoder, self._setting(), seed)
+        seconds = time.perf_counter() - began
+        return {
+            **self._fixed(table),
+            **committee_attributes(elected, head, data),
+            "encoder_": encoder,
+            "units_": units,
+            "spread_": spread_of(elected, head, data),
+            "evidence_": committee_claims(elected, head, data, seconds),
+        }
+
+    @abstractmethod
+    def _read_target(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """A validated table of encoded columns."""
+
+    @abstractmethod
+    def _setting(self) -> Setting:
+        """The committee for this kind of target."""
+
+    def _in_units(self, data: Data) -> tuple[Any, Data]:
+        """((centre, scale), data in these units) where targets are numbers."""
+        return None, data
+
+    def _read(self, X: Any) -> Any:
+        """Validated, for "table" encoded, X for prediction."""
+        self._require_fit()
+        if self._get("architecture") == "table":
+            return self.encoder_.encode(read_columns(self, X, reset=False))
+        return read_features(self, X)
 
     def _fit(self, table: Any) -> dict[str, Any]:
         head, outputs, data = self._encoded(table)
@@ -171,6 +237,12 @@ class Network(Estimator):
     def _fit_together(tasks: Any, X: Any, y: Any, sample_weight: Any) -> list[Any]:
         return fit_together(tasks, X, y, sample_weight)
 
+    def _validation_slopes(
+        self, names: list[str], X: Any, y: Any, sample_weight: Any, splits: Any
+    ) -> Any:
+        """For `SearchCV(method="gradient")`."""
+        return validation_slopes(self, names, (X, y, sample_weight), splits)
+
     @abstractmethod
     def _read_part(self, *arguments: Any) -> Any:
         """The validated part of the samples."""
@@ -180,6 +252,12 @@ class Network(Estimator):
         """Attributes that the table alone decides."""
 
     def _refuse_partial(self) -> None:
+        if self._get("architecture") == "table":
+            raise InputError(
+                "partial_fit with architecture='table'",
+                "all samples at once: each member is judged on a fold of them",
+                "Pass architecture='mlp', or call fit",
+            )
         if self._solver() == "lbfgs":
             raise AttributeError(
                 "partial_fit is only available for stochastic optimizers. lbfgs is not stochastic. "
@@ -194,7 +272,8 @@ class Network(Estimator):
 
     def _raw(self, X: Any) -> np.ndarray:
         """Raw outputs (n, c) for validated X."""
-        return raw_outputs(self.model_, dense(X))
+        table = self._get("architecture") == "table"
+        return raw_outputs(self.model_, X if table else dense(X))
 
     def _answer(self, X: Any) -> np.ndarray:
         return np.asarray(self._head().answer(jnp.asarray(self._raw(X), jnp.float32)), float)
@@ -202,6 +281,10 @@ class Network(Estimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        if self._get("architecture") == "table":
+            tags.input_tags.allow_nan = True
+            tags.input_tags.categorical = True
+            tags.input_tags.string = True
         return tags
 
 

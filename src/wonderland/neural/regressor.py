@@ -9,17 +9,21 @@ y (n,) or (n, t).
 References: Nix & Weigend (1994) for the spread; Koenker & Bassett (1978) for quantiles.
 """
 
+from dataclasses import replace
 from typing import Any, Self
 
+import jax.numpy as jnp
 import numpy as np
 from scipy.special import ndtri
 
 from wonderland.core.errors import InputError, nearest
+from wonderland.neural.committee import NUMBERS_SETTING, Setting
 from wonderland.neural.estimator import Network, dense
 from wonderland.neural.heads import GAUSSIAN, POISSON, SQUARED, Head, quantile, split
 from wonderland.neural.network import Data
 from wonderland.shell.estimator import Regressor
 from wonderland.shell.inputs import Table, read_features, read_table
+from wonderland.shell.streams import is_stream
 
 __all__ = ["MLPRegressor"]
 
@@ -153,11 +157,56 @@ class MLPRegressor(Network, Regressor):
     def _fixed(self, table: Table) -> dict[str, Any]:
         return {"target_names_": table.targets}
 
+    def _learn(self, *data: Any) -> dict[str, Any]:
+        if self.architecture == "table" and not is_stream(data[0]):
+            return self._learn_table(*data)
+        return super()._learn(*data)
+
+    def _read_target(self, X: Any, y: Any, sample_weight: Any) -> Table:
+        return read_table(self, X, y, sample_weight)
+
+    def _setting(self) -> Setting:
+        return NUMBERS_SETTING
+
+    def _in_units(self, data: Data) -> tuple[Any, Data]:
+        """Targets with mean 0 and deviation 1 (rates: with mean 1)."""
+        weight = np.ones(len(data)) if data.weight is None else data.weight
+        y = np.asarray(data.y, float)
+        centre = np.average(y, axis=0, weights=weight)
+        scale = np.sqrt(np.average((y - centre) ** 2, axis=0, weights=weight))
+        if self.loss == "poisson":
+            centre, scale = np.zeros_like(centre), centre
+        scale = np.where(scale > 0, scale, 1.0)
+        return (centre, scale), replace(data, y=((y - centre) / scale).astype(np.float32))
+
     def _predict(self, X: Any) -> np.ndarray:
-        answer = self._answer(X)
+        answer = self._means(X)
         if self.loss == "quantile":
             answer = answer[..., int(np.argmin(np.abs(np.subtract(self._levels(), 0.5))))]
         return answer[:, 0] if answer.shape[1] == 1 else answer
+
+    def _means(self, X: Any) -> np.ndarray:
+        """Means (n, t), or quantiles (n, t, q)."""
+        if self.architecture != "table":
+            return self._answer(X)
+        raw, (centre, scale) = self._raw(X), self.units_
+        head = self._head()
+        each = [np.asarray(head.answer(jnp.asarray(z)), float) for z in np.moveaxis(raw, 1, 0)]
+        mean = np.mean(each, axis=0)
+        if self.loss == "quantile":
+            return mean * scale[:, None] + centre[:, None]
+        return mean * scale + centre
+
+    def _moments(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """(mean, standard deviation), each (n, t); of a committee those of the mixture."""
+        mean, spread = (np.asarray(part, float) for part in split(self._raw(X)))
+        variance = np.exp(spread)
+        if self.architecture != "table":
+            return mean, np.sqrt(variance)
+        centre, scale = self.units_
+        middle = mean.mean(axis=1)
+        mixed = (self.spread_ * variance + mean**2).mean(axis=1) - middle**2
+        return middle * scale + centre, np.sqrt(mixed) * scale
 
     def predict(self, X: Any, *, return_std: bool = False) -> Any:
         """The mean (for "quantile" the median), (n,) or (n, t).
@@ -167,7 +216,7 @@ class MLPRegressor(Network, Regressor):
             return_std: Whether to give also the standard deviation, for loss="gaussian".
         """
         if not return_std:
-            return super().predict(X)
+            return self._contain(self._predict(self._read(X)), X)
         self._require_fit()
         if self.loss != "gaussian":
             raise InputError(
@@ -175,10 +224,9 @@ class MLPRegressor(Network, Regressor):
                 "a network that has learnt a spread",
                 "Pass loss='gaussian' to the constructor",
             )
-        mean, spread = (np.asarray(part) for part in split(self._raw(read_features(self, X))))
-        std = np.exp(0.5 * spread)
-        pair = (mean[:, 0], std[:, 0]) if mean.shape[1] == 1 else (mean, std)
-        return tuple(self._contain(part, X) for part in pair)
+        pair = self._moments(self._read(X))
+        flat = tuple(part[:, 0] if part.shape[1] == 1 else part for part in pair)
+        return tuple(self._contain(part, X) for part in flat)
 
     def predict_quantiles(self, X: Any, quantiles: Any = None) -> np.ndarray:
         """Quantiles (n, q), or (n, t, q) of several outputs, never crossing.
@@ -187,14 +235,13 @@ class MLPRegressor(Network, Regressor):
             X: (n, d).
             quantiles: Levels, for loss="gaussian"; "quantile" gives those it has learnt.
         """
-        self._require_fit()
-        read = read_features(self, X)
+        read = self._read(X)
         if self.loss == "gaussian":
             levels = self._levels() if quantiles is None else np.asarray(quantiles, float)
-            mean, spread = (np.asarray(part)[..., None] for part in split(self._raw(read)))
-            found = mean + np.exp(0.5 * spread) * ndtri(levels)
+            mean, std = (part[..., None] for part in self._moments(read))
+            found = mean + std * ndtri(levels)
         elif self.loss == "quantile" and quantiles is None:
-            found = self._answer(read)
+            found = self._means(read)
         else:
             raise InputError(
                 f"quantiles of a network with loss={self.loss!r}",
