@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.svm import l1_min_c
 
+import wonderland as wl
 from wonderland.linear.path import least_C, solve_l1_path
 from wonderland.solve.sparse_newton import solve_l1
 
@@ -66,3 +67,21 @@ def test_a_path_takes_fewer_steps_than_its_fits_alone(rng):
     path = solve_l1_path(X, signs, Cs=30, tol=1e-8)
     alone = [solve_l1(X, signs, C=C, tol=1e-8).iterations for C in path.C]
     assert path.iterations.sum() < sum(alone) + 30
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("share", [1.0, 0.4])
+def test_logistic_path_with_an_l1_share_is_the_single_fits(classes, share, rng):
+    X = rng.normal(size=(90, 12))
+    y = (X[:, :3] @ rng.normal(size=(3, classes)) + rng.gumbel(size=(90, classes))).argmax(axis=1)
+    y[:classes] = np.arange(classes)
+    Cs, labels = [3.0, 0.05, 0.5], np.array(["a", "b", "c"])[y]
+    weight = rng.uniform(0.5, 2.0, size=90)
+    path = wl.logistic_path(X, labels, Cs, weight, l1_ratio=share, tol=1e-10, max_iter=1000)
+    assert path.coef.shape == (3, 1 if classes == 2 else 3, 12)
+    assert np.all(path.duality_gap <= 1e-10)
+    for place, C in enumerate(Cs):
+        one = wl.LogisticRegression(C=C, l1_ratio=share, max_iter=1000).fit(X, labels, weight)
+        assert path.primal[place] == pytest.approx(one.evidence_["primal"].value, rel=1e-9)
+        np.testing.assert_allclose(path.coef[place], one.coef_, atol=2e-4)
+        assert path.gradient_norm[place] < 1e-4

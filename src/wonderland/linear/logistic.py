@@ -53,6 +53,7 @@ def logistic_path(
     *,
     fit_intercept: bool = True,
     class_weight: Any = None,
+    l1_ratio: float = 0.0,
     tol: float = 1e-4,
     max_iter: int = 100,
 ) -> LogisticPath:
@@ -65,6 +66,8 @@ def logistic_path(
         sample_weight: ω (n,) ≥ 0.
         fit_intercept: Whether b is free.
         class_weight: None, "balanced" or a mapping label → weight.
+        l1_ratio: Share of the ℓ₁ norm in the penalty; each fit then ends at a relative duality gap
+            of `tol` or 10⁻⁶, whichever is smaller.
         tol: As in `LogisticRegression`.
         max_iter: Most steps of each fit.
 
@@ -75,7 +78,11 @@ def logistic_path(
     ((3, 1, 1), True)
     """
     reader = LogisticRegression(
-        fit_intercept=fit_intercept, class_weight=class_weight, tol=tol, max_iter=max_iter
+        l1_ratio=l1_ratio,
+        fit_intercept=fit_intercept,
+        class_weight=class_weight,
+        tol=tol,
+        max_iter=max_iter,
     )
     return reader.path(X, y, Cs, sample_weight)
 
@@ -169,6 +176,7 @@ class LogisticRegression(Classifier):
             fit_intercept=bool(self.fit_intercept),
             tol=float(self.tol),
             max_iter=int(self.max_iter),
+            l1_ratio=l1_share(self),
         )
 
     def __sklearn_tags__(self) -> Any:

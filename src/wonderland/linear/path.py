@@ -34,6 +34,7 @@ class SparsePath(NamedTuple):
         nonzeros: How many coefficients are not zero (m,).
         iterations: Newton steps of each fit (m,).
         status: How each fit ended (m,).
+        gradient_norm: Distance of each fit from stationarity (m,), as in `SparseFit`.
     """
 
     C: np.ndarray
@@ -44,6 +45,7 @@ class SparsePath(NamedTuple):
     nonzeros: np.ndarray
     iterations: np.ndarray
     status: tuple[Status, ...]
+    gradient_norm: np.ndarray
 
 
 def solve_l1_path(
@@ -124,4 +126,5 @@ def _stacked(values: np.ndarray, fits: list[SparseFit], shape: tuple[int, int]) 
         np.count_nonzero(coef, axis=(1, 2)),
         np.array([fit.iterations for fit in fits]),
         tuple(fit.status for fit in fits),
+        np.array([fit.gradient_norm for fit in fits]),
     )
