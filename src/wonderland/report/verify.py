@@ -53,7 +53,8 @@ def verify(
 
     Adds `expected_risk` (mean squared error, summed over outputs, with its interval),
     `generalisation_gap` (with its interval; it holds when no gap is also possible) and, where the
-    estimator gives prediction intervals, `coverage`.
+    estimator gives prediction intervals, `coverage`. An estimator with a promise of its own
+    (`claims_on(X, y)`: conformal predictors) is held to that instead.
 
     Args:
         estimator: Fitted.
@@ -75,6 +76,9 @@ def verify(
     known = evidence(estimator)
     if not 0 < level < 1:
         raise InputError(f"level is {level!r}", "a probability between 0 and 1", "Pass level=0.95")
+    if hasattr(estimator, "claims_on"):  # it knows what its own promise is measured by
+        estimator.evidence_ = known.with_claims(*estimator.claims_on(X, y))
+        return estimator.evidence_
     target = _table(y)
     prediction = _table(estimator.predict(X))
     if prediction.shape != target.shape or len(target) < 2:
