@@ -171,8 +171,6 @@ def test_joint_problem_of_two_classes(rng):
         warnings.simplefilter("ignore")
         theirs = TheirSVC(**options, tol=1e-9, max_iter=50_000).fit(X, y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-3)
-    with pytest.raises(wl.InputError, match="multi_class='ovr'"):
-        wl.LinearSVC(multi_class="crammer_singer").fit(*load_iris(return_X_y=True))
 
 
 @pytest.mark.parametrize(
@@ -226,3 +224,55 @@ def test_falling_short_is_said(rng):
 )
 def test_check_estimator(estimator, check):
     check(estimator)
+
+
+def joint_loss(fitted, X, y, C):
+    """½‖W‖² + C Σ max_k (z_k − z_y + [k ≠ y]), from coefficients alone."""
+    z = np.asarray(X @ fitted.coef_.T) + fitted.intercept_
+    own = np.arange(len(y)), np.searchsorted(fitted.classes_, y)
+    lead = z - z[own][:, None] + 1.0
+    lead[own] -= 1.0
+    return 0.5 * (fitted.coef_**2).sum() + float((C * lead.max(axis=1)).sum())
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("C", [0.05, 1.0, 30.0])
+def test_the_joint_problem_of_several_classes(C, sparse, rng):
+    """With no intercept LIBLINEAR's problem is the same; ours is no worse, and proves it."""
+    X = rng.normal(size=(120, 4))
+    y = np.array(["a", "b", "c", "d"])[
+        (X @ rng.normal(size=(4, 4)) + rng.gumbel(size=(120, 4))).argmax(1)
+    ]
+    table = sp.csr_array(X) if sparse else X
+    ours = wl.LinearSVC(multi_class="crammer_singer", C=C, fit_intercept=False, tol=1e-9)
+    ours.fit(table, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = TheirSVC(
+            multi_class="crammer_singer", C=C, fit_intercept=False, tol=1e-8, max_iter=200_000
+        ).fit(X, y)
+    assert joint_loss(ours, X, y, C) <= joint_loss(theirs, X, y, C) * (1 + 1e-9)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=2e-3)
+    assert ours.evidence_["duality_gap"].holds
+    np.testing.assert_allclose(ours.dual_coef_ @ X[ours.support_], ours.coef_, atol=1e-3)
+
+
+def test_the_joint_dual_is_a_lower_bound_with_an_intercept(rng):
+    X = rng.normal(size=(150, 3)) + 7.0
+    y = ((X - 7.0) @ rng.normal(size=(3, 3)) + rng.gumbel(size=(150, 3))).argmax(1)
+    weight = rng.uniform(0.0, 2.0, size=150) * (rng.uniform(size=150) > 0.1)
+    fitted = wl.LinearSVC(multi_class="crammer_singer", C=2.0, tol=1e-8).fit(X, y, weight)
+    claims, alpha = fitted.evidence_, fitted.dual_coef_.T
+    own = np.eye(3)[y[fitted.support_]]
+    bound = (2.0 * weight)[fitted.support_]
+    np.testing.assert_allclose(alpha.sum(axis=1), 0.0, atol=1e-9)  # within each row
+    np.testing.assert_allclose(alpha.sum(axis=0), 0.0, atol=1e-6)  # the work of the intercepts
+    assert np.all(alpha <= bound[:, None] * own + 1e-9)
+    dual = (alpha * own).sum() - 0.5 * ((alpha.T @ X[fitted.support_]) ** 2).sum()
+    np.testing.assert_allclose(dual, claims["dual"].value, rtol=1e-6)
+    primal = joint_loss(fitted, X, y, 2.0 * weight)
+    np.testing.assert_allclose(primal, claims["primal"].value, rtol=1e-9)
+    assert primal - dual <= 1e-7 * primal
+    moved = wl.LinearSVC(multi_class="crammer_singer", C=2.0, tol=1e-8).fit(X - 7.0, y, weight)
+    np.testing.assert_allclose(moved.coef_, fitted.coef_, atol=1e-3)
+    assert fitted.evidence_["separable"].value is None

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import minimize
 from sklearn.svm import SVR
 from sklearn.svm import LinearSVR as TheirSVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -94,7 +95,6 @@ def test_laws_of_estimators(loss, rng):
     ("options", "sentence"),
     [
         ({"loss": "epsilon_insensitve"}, "Did you mean 'epsilon_insensitive'"),
-        ({"C": np.inf}, "C is inf"),
         ({"C": 0}, "C is 0"),
         ({"epsilon": -0.1}, "epsilon is -0.1"),
     ],
@@ -110,3 +110,50 @@ def test_parameters_that_cannot_be_used(options, sentence):
 )
 def test_check_estimator(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
+def test_the_hard_tube_is_the_flattest_plane(loss, fit_intercept, rng):
+    """Against SciPy's general solver of constrained problems."""
+    X = rng.normal(size=(40, 3))
+    y = X @ [1.0, -2.0, 0.5] + 0.7 * fit_intercept + rng.uniform(-0.3, 0.3, size=40)
+    model = wl.LinearSVR(
+        C=np.inf, epsilon=0.6, loss=loss, fit_intercept=fit_intercept, tol=1e-8
+    ).fit(X, y)
+    off = np.abs(model.predict(X) - y)
+    assert off.max() <= 0.6 * (1 + 1e-9)
+    Z = np.column_stack([X, np.full(40, float(fit_intercept))])
+    start = np.linalg.lstsq(Z, y, rcond=None)[0]
+    found = minimize(
+        lambda v: 0.5 * v[:3] @ v[:3],
+        start,
+        jac=lambda v: np.append(v[:3], 0.0),
+        constraints={
+            "type": "ineq",
+            "fun": lambda v: 0.6 - np.concatenate([Z @ v - y, y - Z @ v]),
+            "jac": lambda v: np.concatenate([-Z, Z]),
+        },
+        method="SLSQP",
+        options={"ftol": 1e-12, "maxiter": 500},
+    )
+    np.testing.assert_allclose(model.coef_, found.x[:3], atol=1e-4)
+    claims = model.evidence_
+    assert claims["duality_gap"].holds
+    assert claims["primal"].value <= found.fun * (1 + 1e-6)
+    assert 0 < claims["support_vectors"].value <= 8
+
+
+def test_a_tube_that_is_too_narrow_is_refused_with_its_proof(rng):
+    X = rng.normal(size=(30, 2))
+    y = X @ [1.0, 1.0] + rng.normal(size=30)
+    with pytest.raises(wl.InputError, match=r"narrowest tube has half-width") as caught:
+        wl.LinearSVR(C=np.inf, epsilon=0.1).fit(X, y)
+    proof = caught.value.certificate
+    beta = proof.weights
+    np.testing.assert_allclose(np.abs(beta).sum(), 1.0)
+    np.testing.assert_allclose(X.T @ beta, 0.0, atol=1e-9)
+    np.testing.assert_allclose(beta.sum(), 0.0, atol=1e-9)
+    np.testing.assert_allclose(abs(beta @ y), proof.width, rtol=1e-7)
+    wide = wl.LinearSVR(C=np.inf, epsilon=1.01 * proof.width).fit(X, y)
+    assert wide.status_.ok

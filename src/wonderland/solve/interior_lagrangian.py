@@ -15,14 +15,14 @@ Training a support vector machine in the primal.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from wonderland.solve.interior_linear import Curvature, solve_newton
 from wonderland.solve.interior_problem import Intervals, complementarity, norms
 
-__all__ = ["Outer", "Plan", "Pull", "State", "solve_lagrangian", "start"]
+__all__ = ["Outer", "Plan", "Pull", "State", "level_slope", "solve_lagrangian", "start"]
 
 INNER = 60  # Newton steps per inner problem
 FLAT = 0.1  # |φ′(t)| ≤ FLAT·|φ′(0)| ends a line search
@@ -31,6 +31,7 @@ FEW = 0.2  # share of rows whose change is cheaper than all rows
 PROBES = 30  # evaluations per line search
 SHARPEN = 5.0  # factor on D when an outer step gained too little
 GAIN = 0.2  # the gap an outer step should leave, of the one before
+INEXACT = 0.05  # share of its right side that a Newton step may leave: the next takes it
 LOOSE = 0.01  # an inner problem is solved to this share of the gap
 PATIENCE = 8  # outer steps without a smaller gap before giving up
 
@@ -142,7 +143,7 @@ def _step(inner: Smoothed, now: State, g: np.ndarray, g_b: float) -> tuple[State
     problem = inner.problem
     rows = np.flatnonzero(now.between)
     curvature = Curvature(problem.X, rows, inner.weight[rows], problem.intercept)
-    dw, db = solve_newton(curvature, g, g_b, float(np.ptp(now.z)) + 1.0)
+    dw, db = solve_newton(curvature, g, g_b, float(np.ptp(now.z)) + 1.0, INEXACT)
     dz = problem.X @ dw + db
     pull = float(inner.pull.w @ dw) + inner.pull.b * db
 
@@ -150,7 +151,7 @@ def _step(inner: Smoothed, now: State, g: np.ndarray, g_b: float) -> tuple[State
         beta, _ = inner.multipliers(now.z + t * dz)
         return float((now.w + t * dw) @ dw) - pull - float(beta @ dz)
 
-    t = _search(slope)
+    t = level_slope(slope)
     if t is None or t * np.abs(dz).max() <= STILL * (1.0 + np.abs(now.z).max()):
         return None
     after = inner.state(now.w + t * dw, now.b + t * db, now.z + t * dz, now)
@@ -161,7 +162,7 @@ def _step(inner: Smoothed, now: State, g: np.ndarray, g_b: float) -> tuple[State
     return after, bool(t == 1.0 and same and curvature.factorised)
 
 
-def _search(slope: Any) -> float | None:
+def level_slope(slope: Callable[[float], float]) -> float | None:
     """t with φ′(t) ≈ 0 for an increasing piecewise linear φ′; None unless φ′(0) < 0."""
     first = slope(0.0)
     if not first < 0:

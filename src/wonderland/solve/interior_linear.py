@@ -16,7 +16,7 @@ from scipy.linalg import lapack
 
 from wonderland.core.blocks import map_rows
 
-__all__ = ["Curvature", "solve_bordered", "solve_newton"]
+__all__ = ["Curvature", "inverse_of", "solve_bordered", "solve_newton"]
 
 SPARSE = 600  # side up to which a matrix of sparse rows is factorised at once
 DENSE = 2500  # and where conjugate gradients do not settle
@@ -49,14 +49,17 @@ class Curvature(NamedTuple):
 
 
 def solve_newton(
-    curvature: Curvature, g: np.ndarray, g_b: float, reach: float
+    curvature: Curvature, g: np.ndarray, g_b: float, reach: float, accuracy: float = 1e-3
 ) -> tuple[np.ndarray, float]:
-    """(dw, db); where nothing curves along the intercept it moves by `reach`."""
+    """(dw, db); where nothing curves along the intercept it moves by `reach`.
+
+    `accuracy` is the share of the right side that conjugate gradients may leave.
+    """
     r, d = curvature.shape
     if r == 0:
         return -g, -np.sign(g_b) * reach
     if not curvature.factorised:
-        found, solved = _by_products(curvature, g, g_b)
+        found, solved = _by_products(curvature, g, g_b, accuracy)
         if solved or min(r, d) > DENSE:
             return found
     if r < d:
@@ -136,7 +139,7 @@ def solve_bordered(
     H: np.ndarray, column: np.ndarray, total: float, *, intercept: bool
 ) -> Callable[[np.ndarray, float], tuple[np.ndarray, float]]:
     """(dw, db) of [H h; hᵀ s] for one right side after another, from one factorisation."""
-    inverse = _factorised(H)
+    inverse = inverse_of(H)
     beside = inverse(column[:, None])[:, 0]
     schur = max(total - float(column @ beside), 1e-13 * total)
 
@@ -152,10 +155,10 @@ def solve_bordered(
 
 def _cholesky(M: np.ndarray, rights: np.ndarray) -> np.ndarray:
     """M⁻¹ rights for positive definite M."""
-    return _factorised(M)(rights)
+    return inverse_of(M)(rights)
 
 
-def _factorised(M: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+def inverse_of(M: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """M⁻¹ as a function; M is lifted a little where rounding made it indefinite."""
     diagonal = np.diag_indices_from(M)
     scale = 1.0 / np.sqrt(M[diagonal])
@@ -176,7 +179,7 @@ def _factorised(M: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def _by_products(
-    curvature: Curvature, g: np.ndarray, g_b: float
+    curvature: Curvature, g: np.ndarray, g_b: float, accuracy: float
 ) -> tuple[tuple[np.ndarray, float], bool]:
     """Conjugate gradients on (w, b), scaled by the diagonal; whether they reached their aim."""
     A, D, intercept = curvature.gathered, curvature.D, curvature.intercept
@@ -192,7 +195,7 @@ def _by_products(
     x, residual = np.zeros_like(right), right.copy()
     ahead = scale * residual
     p, rho = ahead.copy(), float(residual @ ahead)
-    aim = 1e-3 * min(1.0, float(np.sqrt(right @ right))) * float(np.sqrt(right @ right))
+    aim = accuracy * float(np.sqrt(right @ right))
     for _ in range(KRYLOV):
         if rho == 0.0 or float(np.sqrt(residual @ residual)) <= aim:
             break

@@ -39,12 +39,6 @@ def check_regressor(model: Any) -> None:
     """Raise an InputError for a parameter of LinearSVR that cannot be used."""
     check_choice("loss", model.loss, TUBES)
     _check_common(model)
-    if np.isinf(model.C):
-        raise InputError(
-            "C is inf",
-            "a finite number > 0: a tube of width ε around every target need not exist",
-            "Pass a large C, such as C=1e6, or a larger epsilon",
-        )
     if not isinstance(model.epsilon, Real) or not 0 <= float(model.epsilon) < np.inf:
         raise InputError(
             f"epsilon is {model.epsilon!r}",

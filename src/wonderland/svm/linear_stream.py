@@ -54,6 +54,7 @@ def classes_in_passes(model: Any, rows: Rows) -> dict[str, Any]:
 
 def targets_in_passes(model: Any, rows: Rows) -> dict[str, Any]:
     """Fitted attributes of a LinearSVR, one problem for each output."""
+    _refuse_infinite(model)
     epsilon = float(model.epsilon)
 
     def ends(target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -79,11 +80,15 @@ def _refuse(model: Any) -> None:
                 f"{name}={usual!r}, or a table in memory",
                 f"Pass {name}={usual!r}, or a sample of the rows",
             )
+    _refuse_infinite(model)
+
+
+def _refuse_infinite(model: Any) -> None:
     if np.isinf(model.C):
         raise InputError(
             "C is inf for data in chunks",
             "a finite C, or a table in memory",
-            "Pass a large C, such as C=1e6: the claim `separable` says whether its plane separates",
+            "Pass a large C, such as C=1e6, and see from the evidence what is left to pay",
         )
 
 

@@ -25,6 +25,7 @@ from wonderland.solve.interior_problem import Intervals, Point
 from wonderland.solve.interior_routes import Answer, quiet, solve_hard, solve_intervals
 from wonderland.svm.linear_check import check_classifier
 from wonderland.svm.linear_evidence import Told, claims_of, tell, worst
+from wonderland.svm.linear_joint import fit_joint
 from wonderland.svm.linear_model import Scores
 from wonderland.svm.linear_problem import of_signs, strengths
 from wonderland.svm.linear_sparse import fit_sparse
@@ -43,7 +44,9 @@ class LinearSVC(Classifier):
             the answer is the same.
         tol: Bound on the relative duality gap (P − D)/P.
         C: Weight of the loss, > 0; infinite for the hard margin.
-        multi_class: "ovr", or, for two classes, "crammer_singer": the hinge with twice the C.
+        multi_class: "ovr", or "crammer_singer": one problem of all classes, whose loss
+            max_k (z_k − z_y + [k ≠ y]) takes the place of `loss` and `penalty`; for two classes
+            it is the hinge with twice the C.
         fit_intercept: Whether b is free; it is never penalised.
         intercept_scaling: Accepted for scikit-learn's sake: a free intercept has no scale.
         class_weight: None, "balanced" or a mapping label → weight.
@@ -114,7 +117,8 @@ class LinearSVC(Classifier):
 
     def _fit(self, table: Classes) -> dict[str, Any]:
         _refuse_absent(table)
-        _refuse_joint(self, table)
+        if self.multi_class == "crammer_singer" and len(table.classes) > 2:
+            return fit_joint(self, table)
         if self.penalty == "l1" and self.multi_class == "ovr":
             return fit_sparse(self, table)
         with quiet(table.X):
@@ -180,16 +184,6 @@ def _refuse_absent(table: Classes) -> None:
             f"only the class {table.classes[int(np.argmax(total))]} has positive weight",
             "at least 2 classes with samples that count",
             "Check sample_weight and class_weight",
-        )
-
-
-def _refuse_joint(model: LinearSVC, table: Classes) -> None:
-    """The joint problem over three classes or more is not solved here."""
-    if model.multi_class == "crammer_singer" and len(table.classes) > 2:
-        raise InputError(
-            f"multi_class='crammer_singer' for {len(table.classes)} classes",
-            "multi_class='ovr': the joint problem couples all classes and has no solver here yet",
-            "Pass multi_class='ovr', or wl.LogisticRegression for one joint model of all classes",
         )
 
 

@@ -18,12 +18,14 @@ from wonderland.shell.estimator import Regressor
 from wonderland.shell.inputs import Table
 from wonderland.shell.rows import read_rows
 from wonderland.shell.streams import is_stream
-from wonderland.solve.interior_routes import solve_intervals
+from wonderland.solve.interior_problem import Intervals
+from wonderland.solve.interior_routes import Answer, solve_intervals
 from wonderland.svm.linear_check import check_regressor
 from wonderland.svm.linear_evidence import Told, claims_of, tell, worst
 from wonderland.svm.linear_model import Scores
 from wonderland.svm.linear_problem import of_targets, strengths
 from wonderland.svm.linear_stream import targets_in_passes
+from wonderland.svm.linear_tube import solve_tube
 
 __all__ = ["LinearSVR"]
 
@@ -34,7 +36,8 @@ class LinearSVR(Regressor):
     Args:
         epsilon: ε ≥ 0: residuals up to this cost nothing; in units of y.
         tol: Bound on the relative duality gap (P − D)/P.
-        C: Weight of the loss, > 0.
+        C: Weight of the loss, > 0; infinite for the hard tube: the flattest plane within ε of
+            every target, or the proof that there is none.
         loss: "epsilon_insensitive" or "squared_epsilon_insensitive".
         fit_intercept: Whether b is free; it is never penalised.
         intercept_scaling: Accepted for scikit-learn's sake: a free intercept has no scale.
@@ -126,8 +129,20 @@ class LinearSVR(Regressor):
             intercept=bool(self.fit_intercept),
             squared=self.loss == "squared_epsilon_insensitive",
         )
-        answer = solve_intervals(problem, float(self.tol), int(self.max_iter))
+        solve = _hard if np.isinf(self.C) else solve_intervals
+        answer = solve(problem, float(self.tol), int(self.max_iter))
+        if np.isinf(self.C):
+            problem = problem._replace(squared=False)
         return tell(table.targets[column], problem, answer, labels=False)
 
     def _predict(self, X: Any) -> np.ndarray:
         return np.asarray(self.model_.predict(X))
+
+
+def _hard(problem: Intervals, tol: float, limit: int) -> Answer:
+    """The tube of the rows that count."""
+    used = np.flatnonzero(problem.strength > 0)
+    answer = solve_tube(problem.rows(used), tol, limit)
+    beta = np.zeros(len(problem.strength))
+    beta[used] = answer.point.beta
+    return answer._replace(point=answer.point._replace(beta=beta))

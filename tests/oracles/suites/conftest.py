@@ -4,6 +4,11 @@ import numpy as np
 import pytest
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Marks that their files use and ours do not."""
+    config.addinivalue_line("markers", "thread_unsafe: not to be run in several threads at once")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Their tests warn on purpose (solvers that do not converge, ill-conditioned matrices)."""
     for item in items:

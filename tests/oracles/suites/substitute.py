@@ -23,23 +23,25 @@ import sklearn.utils.estimator_checks
 
 
 @contextmanager
-def substituted(classes: Mapping[str, type]):
-    """`sklearn.linear_model` with some names replaced."""
-    before = {name: getattr(sklearn.linear_model, name) for name in classes}
+def substituted(classes: Mapping[str, type], package: ModuleType = sklearn.linear_model):
+    """A package with some names replaced."""
+    before = {name: getattr(package, name) for name in classes}
     try:
-        vars(sklearn.linear_model).update(classes)
+        vars(package).update(classes)
         yield
     finally:
-        vars(sklearn.linear_model).update(before)
+        vars(package).update(before)
 
 
-def load(file: str, classes: Mapping[str, type]) -> ModuleType:
-    """Execute a test file of `sklearn.linear_model` with `classes` in place."""
-    folder = Path(sklearn.linear_model.__file__).parent / "tests"
+def load(
+    file: str, classes: Mapping[str, type], package: ModuleType = sklearn.linear_model
+) -> ModuleType:
+    """Execute a test file of a package with `classes` in place."""
+    folder = Path(package.__file__).parent / "tests"
     spec = importlib.util.spec_from_file_location(f"substituted_{file}", folder / f"{file}.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    with substituted(classes):
+    with substituted(classes, package):
         spec.loader.exec_module(module)
     return module
 
