@@ -1,0 +1,1 @@
+"""The pieces of `python -m benchmarks trust`: one file for each kind of statement."""
