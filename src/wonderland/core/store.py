@@ -20,6 +20,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from enum import Enum
 from math import isfinite
 from pathlib import Path
@@ -81,7 +82,9 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             file.flush()
             os.fsync(file.fileno())
         except BaseException:
-            file.close()
+            # Closing writes what is still in memory: on a full disk that fails once more.
+            with suppress(OSError):
+                file.close()
             os.unlink(file.name)
             raise
     os.replace(file.name, target)

@@ -202,8 +202,9 @@ class Run:
         found = measured(self, (parameters, statistics))
         solution = Solution(model, np.int32(self.status), found)
         if self.status == Status.DIVERGED:
-            error = self._failure().error()
-            error.solution = solution
+            failure = self._failure()
+            error = failure.error()
+            error.solution, error.failure = solution, failure
             raise error
         return solution
 
