@@ -16,7 +16,7 @@ from wonderland.core.status import Status
 from wonderland.solve.box_active import Point, newton, walk
 from wonderland.solve.box_gram import Gram
 from wonderland.solve.box_problem import BoxProblem, Certificate, certify, pulls
-from wonderland.solve.working_set import Room, leave, settle
+from wonderland.solve.working_set import Room, leave, settle, times
 
 __all__ = ["BoxFit", "Limits", "solve_box"]
 
@@ -36,6 +36,7 @@ ROUNDS = 400
 WHOLE = 6144  # variables that are settled together without a choice
 BLOCK = 4096  # variables in a block that is chosen
 CROWDED = 0.9  # of a block: free variables from which larger blocks are used
+STALLED = 0.5  # of the violation: what is left of it where the block's precision is used up
 CROWD = 1.3  # blocks: variables that move, from which only some of the others join the worst
 WORST = 0.4  # share of the worst in such a block
 PART = 4  # the rough start is found on a fourth of the samples
@@ -114,11 +115,13 @@ class _Descent:
         self.space: Any = None  # memory of the last block
         self.newton_below = np.inf  # violation at which Newton's method is tried next
         self.tired = False  # whether the last block ran out of steps, or gained nothing
+        self.before = np.inf  # violation before a block of everything was settled
 
     def run(self, start: np.ndarray | None) -> BoxFit:
         point = self._at(self._warm() if start is None else start)
         while True:
             found = certify(self.problem, *point)
+            self.tired |= found.violation > STALLED * self.before
             status = self._judge(point, found)
             if status is not Status.RUNNING:
                 break
@@ -245,19 +248,22 @@ class _Descent:
         """One block of variables settled, the others left where they are."""
         limits, problem = self.limits, self.problem
         index, block = self._gather(point)
-        goal = self._least() if len(index) == self.gram.n else self._goal(violation)
+        whole = len(index) == self.gram.n
+        goal = self._least() if whole else self._goal(violation)
+        self.before = violation if whole and self.turns else np.inf
         before = point.beta[index]
+        missing = problem.total - float(point.beta.sum())
+        part = problem.part(index)._replace(total=float(before.sum()) + missing)
         most = (STEPS if self.kind == np.float32 else FEW) * len(index) + 1000
         if limits.max_iter >= 0:
             most = min(most, limits.max_iter - self.steps)
-        after, steps = settle(block, problem.part(index), before, point.g[index], goal, most)
+        after, steps = settle(block, part, before, point.g[index], goal, most)
         self.steps, self.turns, self.tired = self.steps + steps, self.turns + 1, steps <= 1
         self.tired |= steps >= most or self.kind == np.float64
         beta = point.beta.copy()
-        beta[index] = after
-        beta = balanced(problem, beta)
-        if len(index) == self.gram.n and block.filled.size:
-            return Point(beta, problem.linear - block.filled @ beta.astype(self.kind))
+        beta[index] = balanced(part, after)
+        if whole:
+            return Point(beta, problem.linear - times(block, beta))
         changed = np.flatnonzero(beta != point.beta)
         change = (beta - point.beta)[changed]
         return Point(beta, point.g - self.gram.product(None, changed, change, self.kind))

@@ -24,7 +24,7 @@ from wonderland.core.arrays import in_float64
 from wonderland.kernels.panels import Panels, filled
 from wonderland.solve.box_problem import BoxProblem
 
-__all__ = ["Room", "bucket", "leave", "room", "room_of_panels", "settle"]
+__all__ = ["Room", "bucket", "leave", "room", "room_of_panels", "settle", "times"]
 
 FLAT = 1e-12  # curvature below which a step goes to the nearest bound (kernels that are no kernels)
 SMALLEST = 128  # side of the smallest block
@@ -149,6 +149,30 @@ def settle(
         kinked=bool(problem.kink),
     )
     return _landed(np.asarray(moved)[:size].astype(np.float64), problem, beta, kind), int(steps)
+
+
+def times(block: Room, values: np.ndarray) -> np.ndarray:
+    """K·v (q,) over a block."""
+    kind = block.flat.dtype
+    if block.filled.size:
+        return np.asarray(block.filled @ values.astype(kind), np.float64)
+    wide = np.zeros(block.side, kind)
+    wide[: len(values)] = values
+    return np.asarray(_times(block.flat, wide), np.float64)[: len(values)]
+
+
+STRIP = 32  # rows that a product takes at a time: XLA would copy the whole block otherwise
+
+
+@jax.jit
+def _times(K: jax.Array, values: jax.Array) -> jax.Array:
+    side = len(values)
+
+    def strip(i: Any, out: jax.Array) -> jax.Array:
+        rows = lax.dynamic_slice_in_dim(K, i * STRIP * side, STRIP * side).reshape(STRIP, side)
+        return lax.dynamic_update_slice_in_dim(out, rows @ values, i * STRIP, 0)
+
+    return lax.fori_loop(0, side // STRIP, strip, jnp.zeros_like(values))
 
 
 def _landed(moved: np.ndarray, problem: BoxProblem, beta: np.ndarray, kind: np.dtype) -> np.ndarray:
