@@ -25,7 +25,12 @@ from benchmarks.measure import Case, Contender, Figure, Goal, Machine, Result, r
 
 SPACE = {"learning_rate_init": [1e-3, 3e-3, 1e-2], "alpha": [1e-5, 1e-4, 1e-3, 1e-2]}
 EPOCHS = 30
-FIXED = {"max_iter": EPOCHS, "random_state": 0, "n_iter_no_change": np.inf, "batch_size": 64}
+FIXED: dict[str, Any] = {
+    "max_iter": EPOCHS,
+    "random_state": 0,
+    "n_iter_no_change": np.inf,
+    "batch_size": 64,
+}
 
 
 def data() -> tuple[np.ndarray, np.ndarray]:
