@@ -20,10 +20,11 @@ FOLDER = Path(__file__).parent
 def available() -> dict[str, str]:
     """Benchmark name → first line of its docstring; read without importing anything."""
     found = {}
-    for path in sorted(FOLDER.glob("[!_]*.py")):
+    for path in sorted([*FOLDER.glob("[!_]*.py"), *FOLDER.glob("[!_]*/__init__.py")]):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         if any(isinstance(node, ast.FunctionDef) and node.name == "main" for node in tree.body):
-            found[path.stem] = (ast.get_docstring(tree) or "").partition("\n")[0]
+            name = path.parent.name if path.stem == "__init__" else path.stem
+            found[name] = (ast.get_docstring(tree) or "").partition("\n")[0]
     return found
 
 

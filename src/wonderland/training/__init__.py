@@ -6,6 +6,7 @@ from wonderland.training.evidence import Gap, claims, spectrum
 from wonderland.training.history import History, Record
 from wonderland.training.loop import train
 from wonderland.training.many import fit_many, stacked
+from wonderland.training.parameters import join, split
 from wonderland.training.recipe import Recipe
 from wonderland.training.schedules import (
     Constant,
@@ -41,7 +42,9 @@ __all__ = [
     "alternate",
     "claims",
     "fit_many",
+    "join",
     "spectrum",
+    "split",
     "stacked",
     "train",
 ]
