@@ -3,16 +3,19 @@
 from wonderland.report.conformal_plots import plot_coverage, plot_interval_band, plot_set_sizes
 from wonderland.report.history import History, descent_history
 from wonderland.report.plots import plot_descent_rate, plot_intervals, plot_ridge_path
+from wonderland.report.posterior_plots import plot_chains, plot_predictive
 from wonderland.report.rates import RateReport, rate_report
 
 __all__ = [
     "History",
     "RateReport",
     "descent_history",
+    "plot_chains",
     "plot_coverage",
     "plot_descent_rate",
     "plot_interval_band",
     "plot_intervals",
+    "plot_predictive",
     "plot_ridge_path",
     "plot_set_sizes",
     "rate_report",

@@ -3,9 +3,9 @@
     p(y | x) ≈ 1/k Σ_i p(y | f_i(x)) ,   f_i fitted to n rows drawn from S with replacement
 
 Rows of classes are drawn within each class, so that no member misses one. Members of an estimator
-that offers `_replicates` are fitted together, in shared passes over the data; any other is cloned
-and fitted k times, with counts as weights where its `fit` takes weights. The noise of numbers is
-measured on rows that a member has not seen.
+that offers it are fitted together, in shared passes over the data or in one program; any other is
+cloned and fitted k times, with counts as weights where its `fit` takes weights. The noise of
+numbers is measured on rows that a member has not seen.
 
 Reference: Breiman (1996), Bagging predictors; Lakshminarayanan et al. (2017).
 """
@@ -18,16 +18,17 @@ from sklearn.base import clone
 
 from wonderland.core.errors import InputError
 from wonderland.core.evidence import Claim
+from wonderland.shell.together import NotTogether
+from wonderland.shell.together import Task as Fit
 from wonderland.trust.posterior_parts import (
     Classes,
     Numbers,
     Predictive,
-    inside,
     mixture_interval,
     pool,
 )
 from wonderland.trust.routed import weight_name
-from wonderland.trust.wrapper import Task, take
+from wonderland.trust.wrapper import Task, fit_on, take
 
 __all__ = ["Ensemble", "fit_ensemble"]
 
@@ -90,26 +91,34 @@ class Drawn(NamedTuple):
 
 
 def fit_ensemble(
-    wrapper: Any, estimator: Any, task: Task, members: int, seed: int
-) -> tuple[Ensemble, list[Claim]]:
-    """Fit the members; `estimator` is the one fitted to all rows."""
-    if task.classes is not None and not hasattr(estimator, "predict_proba"):
+    wrapper: Any, task: Task, members: int, seed: int
+) -> tuple[Any, Ensemble, list[Claim]]:
+    """Fit the members; first comes the estimator fitted to all rows, or else the first member."""
+    if task.classes is not None and not hasattr(wrapper.estimator, "predict_proba"):
         raise InputError(
-            f"{type(estimator).__name__} has no predict_proba",
+            f"{type(wrapper.estimator).__name__} has no predict_proba",
             "a classifier with probabilities to average",
             "Wrap it first: wl.CalibratedClassifier(estimator)",
         )
     generator = np.random.default_rng(seed)
     drawn = Drawn(_counts(task, members, generator) if wrapper.bootstrap else None)
     seeds = generator.integers(2**31 - 1, size=members)
-    together = _together(estimator, task, drawn)
+    whole = _whole(wrapper, task, drawn)
+    together = _together(wrapper, whole, task, drawn, seeds)
     fitted = _one_by_one(wrapper, task, drawn, seeds) if together is None else together
+    estimator = fitted[0] if whole is None else whole
     if drawn.counts is None:
         _refuse_copies(Ensemble(list(fitted)), estimator, task)
     error = _left_out(fitted, estimator, task, drawn)
     noise = error if task.classes is None and np.isfinite(error) else 0.0
     claims = _claims(members, together is not None, error, classes=task.classes is not None)
-    return Ensemble(list(fitted), float(noise)), claims
+    return estimator, Ensemble(list(fitted), float(noise)), claims
+
+
+def _whole(wrapper: Any, task: Task, drawn: Drawn) -> Any:
+    """The fit to all rows, where members start from it; else None."""
+    starts = drawn.counts is not None and hasattr(wrapper.estimator, "_replicates")
+    return fit_on(wrapper.estimator, task) if starts else None
 
 
 def _refuse_copies(ensemble: Ensemble, estimator: Any, task: Task) -> None:
@@ -144,13 +153,40 @@ def _seeds(estimator: Any) -> list[str]:
     return [name for name in parameters if name.rpartition("__")[2] == "random_state"]
 
 
-def _together(estimator: Any, task: Task, drawn: Drawn) -> Sequence[Any] | None:
-    """All members in shared passes, where the estimator offers it."""
-    last, _ = inside(estimator, task.X[:0] if isinstance(task.X, np.ndarray) else task.X)
-    if last is not estimator or drawn.counts is None or not hasattr(last, "_replicates"):
+def _together(
+    wrapper: Any, whole: Any, task: Task, drawn: Drawn, seeds: np.ndarray
+) -> Sequence[Any] | None:
+    """All members in one run, where the estimator offers it; None where it does not.
+
+    `_replicates` fits many weightings of the same rows; `_fit_together` (of networks) trains many
+    members, each on rows and from a seed of its own, in one program.
+    """
+    if whole is not None:
+        weights = drawn.counts if task.weight is None else drawn.counts * task.weight
+        return whole._replicates(task.X, task.y, weights)
+    estimator = wrapper.estimator
+    if not hasattr(estimator, "_fit_together") or task.fit.keys() - {"sample_weight"}:
         return None
-    weights = drawn.counts if task.weight is None else drawn.counts * task.weight
-    return last._replicates(task.X, task.y, weights)
+    tasks = [
+        Fit(_seeded(estimator, int(seed)), _rows(drawn.of(k), len(task.y)))
+        for k, seed in enumerate(seeds)
+    ]
+    try:
+        found = type(estimator)._fit_together(tasks, task.X, task.y, task.weight)
+    except NotTogether:
+        return None
+    return None if any(isinstance(one, Exception) for one in found) else list(found)
+
+
+def _rows(counts: Any, n: int) -> np.ndarray:
+    """Row numbers, each as often as it was drawn."""
+    return np.arange(n) if counts is None else np.repeat(np.arange(n), counts.astype(int))
+
+
+def _seeded(estimator: Any, seed: int) -> Any:
+    """A clone whose parts draw from a seed."""
+    fresh = clone(estimator)
+    return fresh.set_params(**dict.fromkeys(_seeds(fresh), seed))
 
 
 def _one_by_one(wrapper: Any, task: Task, drawn: Drawn, seeds: np.ndarray) -> list[Any]:
@@ -162,14 +198,13 @@ def _one_by_one(wrapper: Any, task: Task, drawn: Drawn, seeds: np.ndarray) -> li
 
 
 def _member(estimator: Any, task: Task, counts: Any, seed: int, name: str | None) -> Any:
-    fresh = clone(estimator)
-    fresh.set_params(**dict.fromkeys(_seeds(fresh), seed))
+    fresh = _seeded(estimator, seed)
     if counts is None:
         return fresh.fit(task.X, task.y, **task.fit)
     if name is not None:
         weight = counts if task.weight is None else counts * task.weight
         return fresh.fit(task.X, task.y, **{**task.fit, name: weight})
-    rows = np.repeat(np.arange(len(counts)), counts.astype(int))
+    rows = _rows(counts, len(task.y))
     return fresh.fit(take(task.X, rows), task.y[rows])
 
 
@@ -195,7 +230,7 @@ def _left_out(fitted: Sequence[Any], estimator: Any, task: Task, drawn: Drawn) -
 
 
 def _claims(members: int, together: bool, error: float, *, classes: bool) -> list[Claim]:  # noqa: FBT001
-    how = "in shared passes over the data" if together else "one after the other"
+    how = "in one run" if together else "one after the other"
     what = "log loss" if classes else "squared error"
     return [
         Claim.fact("solver", "ensemble", f"{members} members fitted {how}"),

@@ -73,7 +73,8 @@ class Posterior(Wrapper):
         random_state: Seed of draws.
 
     Attributes:
-        estimator_: The estimator fitted to all samples.
+        estimator_: The estimator fitted to all samples; of an ensemble whose members do not start
+            from such a fit, its first member.
         classes_: The labels (k,), for classifiers.
         predictive_: What predictions are computed from.
         evidence_: Claims: effective_parameters, rank, … (laplace); rhat, bulk_ess, tail_ess,
@@ -149,16 +150,18 @@ class Posterior(Wrapper):
         return kind._read_target(self, y)
 
     def _fit(self, task: Task) -> dict[str, Any]:
-        estimator = fit_on(self.estimator, task)
         seed = seed_of(self.random_state)
         predictive: Predictive
         if self.method == "laplace":
+            estimator = fit_on(self.estimator, task)
             predictive, claims = fit_gaussian(estimator, task, self.structure)
         elif self.method == "nuts":
             effort = Effort() if self.effort is None else self.effort
+            estimator = fit_on(self.estimator, task)
             predictive, claims = fit_chains(estimator, task, effort, self.members or 200, seed)
         else:
-            predictive, claims = fit_ensemble(self, estimator, task, self.members or 16, seed)
+            found = fit_ensemble(self, task, self.members or 16, seed)
+            estimator, predictive, claims = found
         return {
             "estimator_": estimator,
             "predictive_": predictive,
