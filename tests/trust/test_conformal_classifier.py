@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import wonderland as wl
+from wonderland.trust.conformal_labels import uniform
 
 NAMES = np.array(["cat", "dog", "eel"])
 
@@ -244,3 +245,11 @@ def test_probabilities_that_are_none_are_named_by_row(data):
     strange[[3, 7], 0] = 10.0
     with pytest.raises(wl.InputError, match="row 3, 7 sum to 2"):
         fitted.predict_set(strange)
+
+
+def test_uniform_numbers_do_not_depend_on_data_of_the_same_seed():
+    rng = np.random.default_rng(0)
+    y = rng.random(4000)
+    drawn = uniform(0, "calibration", 4000), uniform(0, "prediction", 4000)
+    for first, second in ((y, drawn[0]), (y, drawn[1]), drawn):
+        assert abs(np.corrcoef(first, second)[0, 1]) < 0.08

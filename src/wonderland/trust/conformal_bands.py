@@ -19,6 +19,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from wonderland.core.errors import InputError
+from wonderland.trust.quantiles import stream
 from wonderland.trust.wrapper import Task, fit_on, take
 
 __all__ = ["Band", "BandSpec", "fit_band", "prefit_band", "quantile_names"]
@@ -134,7 +135,11 @@ def _residuals(spec: BandSpec, task: Task) -> np.ndarray:
             "Pass more rows, or conformity_score='absolute'",
         )
     found = np.empty(n)
-    folds = KFold(min(FOLDS, n), shuffle=True, random_state=spec.seed)
+    folds = KFold(
+        min(FOLDS, n),
+        shuffle=True,
+        random_state=int(stream(spec.seed, "residuals").integers(2**32)),
+    )
     for train, test in folds.split(np.empty((n, 0))):
         model = fit_on(spec.estimator, task, train)
         found[test] = task.y[test] - _numbers(model, take(task.X, test))

@@ -180,7 +180,7 @@ class ConformalClassifier(Conformal, ClassifierWrapper):
             codes=task.codes[order],
             groups=groups,
             weights=weights,
-            u=uniform(seed, 0, len(task.y))[order] if self.randomise else None,
+            u=uniform(seed, "calibration", len(task.y))[order] if self.randomise else None,
             folds=np.cumsum([len(part) for part in parts])[:-1],
             seed=seed,
         )
@@ -232,7 +232,7 @@ class ConformalClassifier(Conformal, ClassifierWrapper):
         levels, single = self._levels(alpha)
         read = [probabilities(model, X, self.classes_) for model in self.models_]
         m = len(read[0])
-        u = uniform(self.seed_, 1, m) if self.randomise else None
+        u = uniform(self.seed_, "prediction", m) if self.randomise else None
         new = NewRows(self._places(X, groups, m), self._ratios(X, weights, m), u)
         masks = self.rule_.masks(self.calibration_, read, levels, new)
         found = [

@@ -15,7 +15,7 @@ from scipy.stats import beta
 from wonderland.core.evidence import Claim
 from wonderland.metrics.intervals import clopper_pearson, coverage_band
 from wonderland.trust.conformal_parts import Groups
-from wonderland.trust.quantiles import rank_of, smallest_sample
+from wonderland.trust.quantiles import rank_of, smallest_sample, stream
 
 __all__ = ["LEVEL", "Trial", "claims_of", "coverage_claims", "halves", "new_claims"]
 
@@ -38,7 +38,7 @@ class Trial(NamedTuple):
 
 def halves(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Two halves of n rows, dealt at random."""
-    order = np.random.default_rng([seed, 2]).permutation(n)
+    order = stream(seed, "halves").permutation(n)
     return order[: n - n // 2], order[n - n // 2 :]
 
 

@@ -15,7 +15,7 @@ from wonderland.core.errors import InputError, InputTypeError
 from wonderland.core.evidence import Claim
 from wonderland.trust.conformal_evidence import Trial, claims_of, coverage_claims, halves
 from wonderland.trust.conformal_parts import Groups
-from wonderland.trust.quantiles import smallest_sample
+from wonderland.trust.quantiles import smallest_sample, stream
 from wonderland.trust.scores import LabelScore, by_rows, part_of
 
 __all__ = [
@@ -172,9 +172,9 @@ def label_claims(
     )
 
 
-def uniform(seed: int, use: int, n: int) -> np.ndarray:
+def uniform(seed: int, use: str, n: int) -> np.ndarray:
     """Uniform numbers of the rows (n,): one stream for calibration, another for prediction."""
-    return np.random.default_rng([seed, use]).random(n)
+    return stream(seed, use).random(n)
 
 
 def probabilities(estimator: Any, X: Any, classes: np.ndarray | None) -> np.ndarray:

@@ -20,7 +20,7 @@ from wonderland.core.errors import InputError, InputTypeError, nearest, optional
 from wonderland.core.evidence import plain
 from wonderland.core.random import seed_of
 from wonderland.shell.explain import explained
-from wonderland.trust.quantiles import Ordered, ordered, rank_of, smallest_sample
+from wonderland.trust.quantiles import Ordered, ordered, rank_of, smallest_sample, stream
 from wonderland.trust.wrapper import Split, Task, splits
 
 __all__ = [
@@ -75,7 +75,7 @@ def calibration_split(cv: Any, task: Task, alpha: float, seed: int) -> Split:
         most = n // 2 if cv is None else n - 1
         wanted = max(round(SHARE * n), smallest_sample(alpha)) if cv is None else round(cv * n)
         count = min(max(wanted, 1), most)
-        order = np.random.default_rng(seed).permutation(n)
+        order = stream(seed, "split").permutation(n)
         return Split(np.sort(order[count:]), np.sort(order[:count]))
     if isinstance(cv, int | float | np.number):
         raise InputError(
@@ -102,7 +102,7 @@ def calibration_folds(wrapper: Any, task: Task, seed: int) -> list[Split]:
     stratify = task.codes is not None and np.bincount(task.codes).max() >= cv
     few = task.codes is not None and np.bincount(task.codes).min() < cv
     kind = StratifiedKFold if stratify and not few else KFold
-    source = kind(int(cv), shuffle=True, random_state=seed % 2**32)
+    source = kind(int(cv), shuffle=True, random_state=int(stream(seed, "folds").integers(2**32)))
     found = explained(lambda: list(source.split(np.empty((n, 0)), task.codes)))
     return [Split(*part) for part in found]
 

@@ -27,7 +27,15 @@ import numpy as np
 
 from wonderland.core.errors import InputError, InputTypeError
 
-__all__ = ["Ordered", "check_alpha", "levels_of", "ordered", "rank_of", "smallest_sample"]
+__all__ = [
+    "Ordered",
+    "check_alpha",
+    "levels_of",
+    "ordered",
+    "rank_of",
+    "smallest_sample",
+    "stream",
+]
 
 
 def check_alpha(alpha: Any) -> float:
@@ -136,3 +144,13 @@ def ordered(scores: Any, weight: Any = None) -> Ordered:
         return Ordered(np.sort(scores))
     order = np.argsort(scores, kind="stable")
     return Ordered(scores[order], np.cumsum(np.asarray(weight, dtype=np.float64)[order]))
+
+
+def stream(seed: int, use: str) -> np.random.Generator:
+    """A generator for one use of a seed, like no other's of the same seed.
+
+    The numbers of `np.random.default_rng(seed)` may be those the data were drawn from: uniform
+    numbers that depend on the data would void the guarantee.
+    """
+    key = tuple(use.encode())
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
