@@ -136,5 +136,5 @@ def error_of(
     drawn = measure.estimate(resample(blocks, draws, generator))
     low, high = value + centre - np.quantile(drawn, [1 - tail, tail])
     low = 0.0 if chance >= tail else min(low, value)
-    low, at, high = (measure.published(max(v, 0.0)) for v in (low, value, max(high, value)))
+    low, at, high = (float(measure.published(max(v, 0.0))) for v in (low, value, max(high, value)))
     return CalibrationError(at, low, high, level, chance, kind, len(measure.weights()))
