@@ -33,7 +33,7 @@ from wonderland.trust.wrapper import Task, fit_on, take
 __all__ = ["Ensemble", "fit_ensemble"]
 
 
-JUDGED = 20_000  # rows that the error is measured on: it is then known to a hundredth
+JUDGED = 5000  # rows that the error is measured on: it is then known to a few hundredths
 
 
 class Ensemble(Predictive):
