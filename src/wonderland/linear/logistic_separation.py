@@ -3,8 +3,10 @@
 Separable: some W has the score of the own class above all others for every sample; without a
 penalty the loss then falls without end along W. Three proofs, the cheapest first: the fit's own
 scores separate; an unpenalised fit that converged is itself a meeting of the classes, as its
-residuals are weights with Σ ω_i r_i x̃_i = 0; else `solve.separation` decides, on small tables
-exactly. Softmax is asked as one question of n(k − 1) rows, (e_y − e_c) ⊗ x̃ for c ≠ y (Kesler).
+residuals are weights with Σ ω_i r_i x̃_i = 0; else `solve.separation` decides: a small table as a
+whole, a large one of two classes on some samples near the fit's plane, for where some of the
+samples meet all do. Softmax is asked as one question of n(k − 1) rows, (e_y − e_c) ⊗ x̃ for c ≠ y
+(Kesler).
 """
 
 from typing import NamedTuple
@@ -22,6 +24,13 @@ __all__ = ["Verdict", "judge"]
 DECIDED = (
     100_000  # entries of the table up to which the exact decision is taken without being asked
 )
+FRACTIONS = 600  # entries up to which it may be taken in fractions, which are slow
+HARD = 3  # of the hardest samples of each class for each parameter, where only some are looked at
+BROAD = 60  # parameters up to which that is cheap
+OPEN = (
+    "not decided: this fit does not separate, another plane might; Perceptron, and for two classes "
+    "LinearSVC(C=float('inf')), go to the end of it"
+)
 LONG = 1e-4  # relative length of a last step that has not settled
 FAR = 12.0  # lead at which an unpenalised fit is suspected of running away
 
@@ -35,7 +44,14 @@ class Verdict(NamedTuple):
     weakly: bool = False
 
 
-def judge(problem: Logistic, end: End, proof: Certificate, *, ask: bool = False) -> Verdict:
+def judge(
+    problem: Logistic,
+    end: End,
+    proof: Certificate,
+    *,
+    ask: bool = False,
+    at: np.ndarray | None = None,
+) -> Verdict:
     """The verdict on one problem.
 
     Args:
@@ -43,6 +59,7 @@ def judge(problem: Logistic, end: End, proof: Certificate, *, ask: bool = False)
         end: Where its search ended.
         proof: Margins of the fit.
         ask: Decide even a large table.
+        at: Scores of the fit (c, n), where they are at hand.
     """
     own = end.theta.reshape(problem.columns, problem.width)
     if proof.margin > 0:
@@ -58,8 +75,31 @@ def judge(problem: Logistic, end: End, proof: Certificate, *, ask: bool = False)
         direction = end.step.reshape(own.shape)
         return Verdict(meaning, separable=False, direction=direction, weakly=True)
     if ask or free or np.prod(problem.X.shape) * (problem.classes - 1) ** 2 <= DECIDED:
-        return _decided(problem, touching=free)
-    return Verdict("not decided: this fit does not separate; another plane might", separable=None)
+        return _decided(problem, touching=free, exact=ask)
+    if problem.classes == 2 and at is not None and problem.width <= BROAD:
+        hard = _hardest(problem, at[0])
+        if _decided(problem.rows(hard), touching=False).separable is False:
+            meaning = f"decided on {len(hard)} of the samples: where some meet all do"
+            return Verdict(meaning, separable=False)
+    return Verdict(OPEN, separable=None)
+
+
+def _hardest(problem: Logistic, scores: np.ndarray) -> np.ndarray:
+    """Of each class the samples with the lowest score of their own class, and as many others.
+
+    The hardest alone may lie on exchanged sides, and be separated by the plane turned about.
+    """
+    lead, count = scores * (2.0 * problem.codes - 1.0), HARD * problem.width
+    if problem.weight is not None:
+        lead = np.where(np.atleast_2d(problem.weight)[0] > 0, lead, np.inf)
+    chosen = []
+    for code in (0, 1):
+        own = np.flatnonzero((problem.codes == code) & np.isfinite(lead))
+        if len(own) > 2 * count:
+            lowest = own[np.argpartition(lead[own], count)[:count]]
+            own = np.union1d(lowest, own[:: len(own) // count])
+        chosen.append(own)
+    return np.sort(np.concatenate(chosen))
 
 
 def _runs_away(problem: Logistic, end: End) -> bool:
@@ -74,25 +114,41 @@ def _runs_away(problem: Logistic, end: End) -> bool:
     return least >= -1e-7 * float(np.abs(Z).max()) and most > 0
 
 
-def _decided(problem: Logistic, *, touching: bool) -> Verdict:
+def _decided(problem: Logistic, *, touching: bool, exact: bool = False) -> Verdict:
+    """The verdict of `separate`; without `exact` no table but the smallest is put to fractions."""
     from wonderland.solve.separation import separate  # only where it is asked
 
     problem = _positive(problem)
     c, q = problem.columns, problem.width
     if problem.classes == 2:
         signs = 2.0 * problem.codes - 1.0
-        found = separate(problem.X, signs, fit_intercept=problem.fit_intercept, widest=touching)
+        exact |= np.prod(problem.X.shape) <= FRACTIONS
+        found = separate(
+            problem.X,
+            signs,
+            fit_intercept=problem.fit_intercept,
+            widest=touching,
+            fractions=bool(exact),
+        )
         tail = [found.intercept] if problem.fit_intercept else []
         direction = np.append(found.coef, tail).reshape(c, q)
     else:
         rows = _kesler(problem)
-        found = separate(rows, np.ones(len(rows)), fit_intercept=False, widest=touching)
+        found = separate(
+            rows,
+            np.ones(len(rows)),
+            fit_intercept=False,
+            widest=touching,
+            fractions=bool(exact or rows.size <= FRACTIONS),
+        )
         direction = found.coef.reshape(c, q)
     if found.separable:
         return Verdict(f"decided exactly: {found.proof}", separable=True, direction=direction)
     if found.weakly:
         meaning = f"only up to samples that lie on the plane: {found.proof}"
         return Verdict(meaning, separable=False, weakly=True)
+    if not found.proof:
+        return Verdict(OPEN, separable=None)
     return Verdict(f"decided exactly: {found.proof}", separable=False)
 
 

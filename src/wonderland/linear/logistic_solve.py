@@ -101,7 +101,7 @@ def _proved(problem: Logistic, end: Any, C: float, name: str, reason: str) -> Re
     coef, intercept = problem.split(end.theta)
     Z = scores(problem.X, coef[None], intercept[None])[0]
     proof = certify(problem, end, Z)
-    verdict = judge(problem, end, proof)
+    verdict = judge(problem, end, proof, at=Z)
     if not problem.penalty.any() and (verdict.separable or verdict.weakly):
         end = end._replace(status=Status.SEPARATED)
     return Report(problem, end, proof, verdict, name, reason, C)

@@ -64,7 +64,7 @@ def regress_sparse(model: Any, table: Classes, wish: Wish) -> Report:
         _status(found),
         np.zeros_like(theta),
     )
-    verdict = judge(problem, end, proof)
+    verdict = judge(problem, end, proof, at=Z)
     reason = f"proximal Newton on working sets: the penalty has an ℓ₁ share of {share:g}"
     return Report(problem, end, proof, verdict, "sparse-newton", reason, float(model.C))
 

@@ -94,6 +94,7 @@ def separate(
     widest: bool = True,
     plane: tuple[Any, float] | None = None,
     rounds: int = ROUNDS,
+    fractions: bool = True,
 ) -> Separation:
     """Decide whether a plane separates the samples by their signs.
 
@@ -106,6 +107,8 @@ def separate(
         plane: (w, b) to try first, such as a classifier that makes no mistake.
         rounds: Most working sets; 0 only tries a first plane and looks for equal samples of both
             classes, which answers many wide tables at once and leaves others open (no `proof`).
+        fractions: Whether a small table that floats leave open is solved in fractions, which may
+            take many seconds; else it stays open.
 
     >>> corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> separate(corners, [-1, 1, 1, 1]).separable
@@ -126,7 +129,7 @@ def separate(
     verdict = (
         _one_class(rows)
         if fit_intercept and np.all(signs == signs[0])
-        else _decide(rows, plane, rounds)
+        else _decide(rows, plane, rounds, fractions=fractions)
     )
     if not widest or not verdict.proof:
         return verdict
@@ -171,7 +174,9 @@ def _one_class(rows: Rows) -> Separation:
     )
 
 
-def _decide(rows: Rows, plane: tuple[Any, float] | None, rounds: int) -> Separation:
+def _decide(
+    rows: Rows, plane: tuple[Any, float] | None, rounds: int, *, fractions: bool = True
+) -> Separation:
     """Rounds of: solve for the working set, try both proofs, let in the rows that were wrong."""
     coef, intercept = _guess(rows) if plane is None else (double(plane[0]), float(plane[1]))
     scores = rows.scores(coef, intercept)
@@ -185,14 +190,14 @@ def _decide(rows: Rows, plane: tuple[Any, float] | None, rounds: int) -> Separat
         Z = frame.into(rows, index)
         share, v = nearest(Z)
         if np.min(Z @ v) <= 0:  # the plane fails on its own rows: the hulls meet, or nearly so
-            return _meeting(rows, index, Z, share)
+            return _meeting(rows, index, Z, share, fractions=fractions)
         coef, intercept = frame.back(v)
         scores = rows.scores(coef, intercept)
         if surely_positive(rows, coef, intercept, scores):
             return _separated(rows, coef, intercept, scores)
         entering = outside(scores, index, 0.5, _batch(rows))
         if not len(entering):
-            return _meeting(rows, index, Z, share)
+            return _meeting(rows, index, Z, share, fractions=fractions)
         index = np.union1d(index, entering)
     return _verdict(rows)
 
@@ -278,7 +283,9 @@ def _separated(rows: Rows, coef: Array, intercept: float, scores: Array) -> Sepa
     )
 
 
-def _meeting(rows: Rows, index: Array, Z: Array, share: Array) -> Separation:
+def _meeting(
+    rows: Rows, index: Array, Z: Array, share: Array, *, fractions: bool = True
+) -> Separation:
     """The verdict where the working set's hulls meet as far as floats can tell."""
     level, powers = balanced(Z)
     found = meeting_near(level, share / powers)
@@ -286,7 +293,7 @@ def _meeting(rows: Rows, index: Array, Z: Array, share: Array) -> Separation:
         return _met(
             rows, index, found * powers, "a true meeting lies within rounding of the weights"
         )
-    if Z.size <= TINY:
+    if fractions and Z.size <= TINY:
         return _in_fractions(rows, index, Z, share)
     return _met(rows, index, share, "")
 
