@@ -58,12 +58,13 @@ def solve_intervals(problem: Intervals, tol: float, limit: int) -> Answer:
 
 
 def quiet(X: Any) -> AbstractContextManager[None]:
-    """One BLAS thread for all but very large tables.
+    """One BLAS thread for all but very large dense tables.
 
     Products with few rows last microseconds, less than threads of a busy machine wait for one
     another; the large ones are split among cores by `core.blocks.map_rows`.
     """
-    return calm(0.0 if X.shape[0] * X.shape[1] <= LOUD else np.inf)
+    loud = not sp.issparse(X) and X.shape[0] * X.shape[1] > LOUD
+    return calm(np.inf if loud else 0.0)
 
 
 def _solve(problem: Intervals, tol: float, limit: int) -> Answer:
