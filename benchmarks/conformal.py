@@ -242,7 +242,7 @@ def coverage(repetitions: int = 1000) -> Iterator[Figure]:
                 randomise=randomise,
             )
             yield _line(f"{task.name}, {name}", found)
-        yield _crossed(task, min(repetitions, 200))
+        yield _crossed(task, repetitions)
     for regression in _regressed():
         for name, band in regression.bands.items():
             for groups in (None, regression.groups) if name == "absolute" else (None,):

@@ -54,8 +54,18 @@ class LabelRows(NamedTuple):
 
     def rows(self, rows: np.ndarray) -> "LabelRows":
         """Some of the rows, as one fold."""
-        kept = [None if v is None else v[rows] for v in self[:5]]
-        return LabelRows(*kept, seed=self.seed)  # type: ignore[arg-type]
+
+        def kept(values: np.ndarray | None) -> np.ndarray | None:
+            return None if values is None else values[rows]
+
+        return LabelRows(
+            self.p[rows],
+            self.codes[rows],
+            kept(self.groups),
+            kept(self.weights),
+            kept(self.u),
+            seed=self.seed,
+        )
 
 
 class NewRows(NamedTuple):

@@ -91,7 +91,7 @@ class LeftOut(NamedTuple):
                 most = np.partition(scores + slack, rank - 1)[rank - 1]
                 below = scores + slack < least
                 here = np.flatnonzero(~below & (scores - slack <= most))
-                place = rank - 1 - np.count_nonzero(below)
+                place = rank - 1 - int(np.count_nonzero(below))
                 down[rows], up[rows] = _selected(
                     centred, slope[here], base[here], scores[here], place
                 )
