@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from wonderland.core.status import Status
-from wonderland.kernels import Gaussian, Precomputed
+from wonderland.kernels import Gaussian, Linear, Precomputed
 from wonderland.solve.box_active import Point, newton, walk
 from wonderland.solve.box_gram import Gram, kernel_product
 from wonderland.solve.box_problem import BoxProblem, certify, violation
@@ -137,3 +137,16 @@ def test_blocks_of_a_kept_matrix_are_copied_by_stretches_or_by_rows(rng):
             gram.part(rows).product(None, some, v, np.float64),
             atol=1e-5,
         )
+
+
+@pytest.mark.parametrize("kink", [0.0, 0.3])
+def test_a_linear_kernel_is_solved_by_its_hyperplane(kink, rng):
+    given, gram = problem(rng, n=150, kink=kink)
+    X = gram.rows
+    fast = solve_box(given, Gram(Linear(), X), Limits(1e-6))
+    slow = solve_box(given, Gram(Precomputed(positive=True), X @ X.T), Limits(1e-6))
+    assert "kernel is linear" in fast.solver
+    assert fast.certificate.violation <= 1e-6
+    assert abs(fast.beta.sum()) < 1e-12
+    assert abs(fast.certificate.dual - slow.certificate.dual) <= 2e-6 * slow.certificate.primal
+    np.testing.assert_allclose(X.T @ fast.beta, X.T @ slow.beta, atol=1e-3)

@@ -77,6 +77,16 @@ class Gram:
         self.d = samples.X.shape[1]
         return self
 
+    @property
+    def kernel(self) -> Kernel:
+        """k."""
+        return self.samples.kernel
+
+    @property
+    def rows(self) -> Any:
+        """The samples (n, d)."""
+        return self._rows(None)
+
     def part(self, index: np.ndarray) -> "Gram":
         """The matrix of some of the samples."""
         return Gram.__new__(Gram)._share(self.samples, self._numbers(index))
@@ -224,7 +234,7 @@ def copy_block(table: np.ndarray, rows: np.ndarray, columns: np.ndarray, out: np
     across, down = _runs(columns), _runs(rows)
     if len(across) > RUNS or len(down) > RUNS:
         for i, row in enumerate(rows):
-            np.take(table[row], columns, out=out[i], mode="clip")
+            out[i] = table[row, columns]
         return
     for i, to in down:
         for j, there in across:

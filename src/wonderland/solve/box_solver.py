@@ -15,6 +15,7 @@ import numpy as np
 from wonderland.core.status import Status
 from wonderland.solve.box_active import Point, newton, walk
 from wonderland.solve.box_gram import Gram
+from wonderland.solve.box_linear import fits_linear, solve_linear
 from wonderland.solve.box_problem import BoxProblem, Certificate, certify, pulls
 from wonderland.solve.working_set import Room, leave, settle, times
 
@@ -98,6 +99,13 @@ def solve_box(
         limits: When to stop.
         start: A feasible β; None for the nearest to zero.
     """
+    if start is None and limits.max_iter < 0 and fits_linear(problem, gram):
+        flat = solve_linear(problem, gram, limits.tol)
+        found = flat.certificate
+        if found.violation <= limits.tol and (found.gap <= limits.tol or not limits.gap):
+            told = f"w by the {flat.solver}, since the kernel is linear"
+            return BoxFit(flat.beta, flat.g, found, Status.CONVERGED, flat.steps, 1, told)
+        start = flat.beta if np.isfinite(found.dual) else None
     return _Descent(problem, gram, limits).run(start)
 
 
