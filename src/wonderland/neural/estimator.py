@@ -33,6 +33,7 @@ from wonderland.neural.network import (
     random_state_of,
     with_epochs,
 )
+from wonderland.neural.objective import network_objective
 from wonderland.neural.parameters import check_network
 from wonderland.neural.schedules import Plateau
 from wonderland.neural.slopes import validation_slopes
@@ -40,6 +41,7 @@ from wonderland.neural.together import fit_together, key_of
 from wonderland.shell.estimator import Estimator
 from wonderland.shell.frames import read_columns
 from wonderland.shell.inputs import read_features
+from wonderland.shell.objective import Objective
 
 __all__ = ["Network", "dense"]
 
@@ -229,6 +231,10 @@ class Network(Estimator):
     @abstractmethod
     def _read_whole(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """The validated table of a search, whose tasks learn from some of its rows each."""
+
+    def _objective(self, X: Any, y: Any, sample_weight: Any) -> Objective:
+        """The log posterior at these weights, for `wl.Posterior`."""
+        return network_objective(self, self._read_whole(X, y, sample_weight))
 
     def _together_key(self) -> Hashable:
         return key_of(self)
