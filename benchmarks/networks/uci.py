@@ -11,10 +11,11 @@ Reference: Gal & Ghahramani (2016), Dropout as a Bayesian approximation.
 import argparse
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -50,22 +51,24 @@ def one(job: tuple[str, str, int]) -> tuple[str, int, float, float, float]:
     return name, split, rmse, float(each.mean()), seconds
 
 
-def pinned(numbers) -> None:
+def pinned(numbers: Any) -> None:
     """Give this process one core of its own."""
     os.sched_setaffinity(0, {numbers.get()})
 
 
-def results(jobs: list[tuple[str, str, int]], processes: int) -> Iterator[tuple]:
+def results(
+    jobs: list[tuple[str, str, int]], processes: int, judge: Callable[..., tuple] = one
+) -> Iterator[tuple]:
     """Each split as it is done, in so many processes of one core each."""
     if processes == 1:
-        yield from map(one, jobs)
+        yield from map(judge, jobs)
         return
     context = get_context("spawn")
     numbers = context.Queue()
-    for number in range(processes):
-        numbers.put(number)
+    for core in sorted(os.sched_getaffinity(0))[:processes]:
+        numbers.put(core)
     with ProcessPoolExecutor(processes, context, pinned, (numbers,)) as pool:
-        yield from pool.map(one, jobs)
+        yield from pool.map(judge, jobs)
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -5,14 +5,14 @@
     answer       mean of the members' probabilities; for numbers the mixture of their distributions
     spread       variances times c, so that held-out residuals have E[r²/(cσ²)] = 1
 
-Every sample is held out once (K folds), so that nothing is learnt from data that judge it, and no
-test data are needed. All members train in one program. The number of epochs is that of about
-5000 updates, between 20 and 400 epochs.
+Every sample (of large tables, a part of them) is held out once: no member is judged on what it
+learnt from, and no test data are needed. All members train in one program. The number of epochs is
+that of about 5000 updates, between 20 and 400 epochs.
 
 References: Gorishniy et al. (2021, 2022); Lakshminarayanan, Pritzel & Blundell (2017).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import equinox as eqx
@@ -38,7 +38,8 @@ __all__ = [
     "spread_factor",
 ]
 
-MANY = 20_000
+MANY = 20_000  # samples from which three members, and a tenth of the samples aside, are enough
+PARTS = 10
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,12 @@ class Setting:
     embedded: int = 64
     updates: int = 5000
     patience: float = 0.25
+
+    def suited(self, samples: int, numbers: int) -> "Setting":
+        """Wider, with more dropout, for many samples of too many numbers to embed (pixels)."""
+        if samples <= MANY or numbers <= self.embedded:
+            return self
+        return replace(self, width=512, dropout=max(0.5, self.dropout))
 
     def batch_size(self, samples: int) -> int:
         """A power of two: about 32 minibatches an epoch, of 16 to 512 samples."""
@@ -107,15 +114,16 @@ class Elected:
         model: The `Committee`.
         status: How training ended.
         history: Records (epochs, K).
-        folds: The fold of each sample (n,).
-        held: Raw outputs of each sample by the member that had not seen it (n, c).
+        judged: Samples that one member had not seen (m,): all of them, where folds are as many as
+            members, and
+        held: their raw outputs by that member (m, c).
         recipe: How each member was trained.
     """
 
     model: Committee
     status: Status
     history: History
-    folds: np.ndarray
+    judged: np.ndarray
     held: np.ndarray
     recipe: Recipe
 
@@ -125,9 +133,11 @@ def elect(
 ) -> Elected:
     """Train the members, each on all folds but its own."""
     n = len(data)
+    setting = setting.suited(n, len(encoder.numeric))
     count = max(2, min(setting.members if n <= MANY else 3, n // 2))
+    parts = count if n <= MANY else PARTS
     stratify = data.y if head.name in ("bits", "classes") else None
-    folds = _folds(n, count, stratify, seed)
+    folds = _folds(n, parts, stratify, seed)
     inside = [np.flatnonzero(folds != k) for k in range(count)]
     aside = [np.flatnonzero(folds == k) for k in range(count)]
     models = [_member(data.X, outputs, encoder, setting, [seed, k]) for k in range(count)]
@@ -144,9 +154,10 @@ def elect(
         keys=[(seed + k) % 2**31 for k in range(count)],
     )
     committee = Committee(found.model)
-    held = _held(committee, data.X, aside, outputs)
+    judged = np.concatenate(aside)
+    held = _held(committee, data.X, aside)
     worst = max(int(status) for status in np.asarray(found.status))
-    return Elected(committee, Status(worst), found.evidence["history"], folds, held, recipe)
+    return Elected(committee, Status(worst), found.evidence["history"], judged, held, recipe)
 
 
 def _recipe(setting: Setting, samples: int) -> Recipe:
@@ -211,14 +222,14 @@ def _padded(rows: list[np.ndarray]) -> np.ndarray:
     return np.stack([np.pad(row, (0, longest - len(row)), mode="edge") for row in rows])
 
 
-def _held(committee: Committee, X: np.ndarray, aside: list[np.ndarray], outputs: int) -> np.ndarray:
-    """Raw outputs of each sample by the member that had not seen it."""
-    found = np.empty((len(X), outputs))
+def _held(committee: Committee, X: np.ndarray, aside: list[np.ndarray]) -> np.ndarray:
+    """Raw outputs of the samples of each fold by the member that had not seen it."""
     arrays, rest = eqx.partition(committee.members, eqx.is_array)
+    found = []
     for k, rows in enumerate(aside):
         member = eqx.combine(jax.tree.map(lambda leaf, k=k: leaf[k], arrays), rest)
-        found[rows] = raw_outputs(member, X[rows])
-    return found
+        found.append(raw_outputs(member, X[rows]))
+    return np.concatenate(found)
 
 
 def spread_factor(mean: Any, variance: Any, y: Any, weight: Any) -> np.ndarray:

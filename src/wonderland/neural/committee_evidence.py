@@ -40,7 +40,8 @@ def spread_of(elected: Elected, head: Head, data: Data) -> np.ndarray | None:
     if head.name != "gaussian":
         return None
     mean, spread = (np.asarray(part, float) for part in split(elected.held))
-    return spread_factor(mean, np.exp(spread), data.y, data.weight)
+    own = data.take(elected.judged)
+    return spread_factor(mean, np.exp(spread), own.y, own.weight)
 
 
 def committee_claims(elected: Elected, head: Head, data: Data, seconds: float) -> Evidence:
@@ -48,12 +49,14 @@ def committee_claims(elected: Elected, head: Head, data: Data, seconds: float) -
     parameters = jax.tree.leaves(nn.partition(elected.model)[0])
     count = sum(int(np.size(leaf)) for leaf in parameters)
     members = elected.history.loss.shape[1]
-    seen = int(np.isfinite(elected.history.loss).sum()) * len(data) * (members - 1) / members
-    held = jax.vmap(head.loss)(jnp.asarray(elected.held, jnp.float32), jnp.asarray(data.y))
-    risk = mean_interval(np.asarray(held, float), data.weight)
+    inside = len(data) - len(elected.judged) / members
+    seen = np.isfinite(elected.history.loss).sum() * inside
+    own = data.take(elected.judged)
+    held = jax.vmap(head.loss)(jnp.asarray(elected.held, jnp.float32), jnp.asarray(own.y))
+    risk = mean_interval(np.asarray(held, float), own.weight)
     best = np.nanargmin(elected.history.validation_loss, axis=0)
-    inside = float(np.mean(elected.history.loss[best, np.arange(members)]))
-    gap = (risk.low - inside, risk.high - inside)
+    trained = float(np.mean(elected.history.loss[best, np.arange(members)]))
+    gap = (risk.low - trained, risk.high - trained)
     meaning = "mean loss of each sample for the member that had not seen it, 95% interval as bound"
     return Evidence(
         [
@@ -68,7 +71,7 @@ def committee_claims(elected: Elected, head: Head, data: Data, seconds: float) -
             Claim("held_out_loss", risk.value, (risk.low, risk.high), None, meaning),
             Claim(
                 "generalisation_gap",
-                risk.value - inside,
+                risk.value - trained,
                 gap,
                 bool(gap[0] <= 0),
                 "held-out minus training loss (with dropout); holds where zero is possible",
@@ -96,7 +99,7 @@ def _calibration(elected: Elected, head: Head, data: Data) -> list[Claim]:
     p = np.asarray(head.answer(jnp.asarray(elected.held)), float)
     p = np.hstack([1.0 - p, p]) if p.shape[1] == 1 else p
     p = p / p.sum(axis=1, keepdims=True)
-    found = calibration_error(data.y, p, classes=np.arange(p.shape[1]), draws=200)
+    found = calibration_error(data.y[elected.judged], p, classes=np.arange(p.shape[1]), draws=200)
     return [
         Claim.fact(
             "calibration_error", float(found.value), "of held-out probabilities of one member"
