@@ -21,8 +21,8 @@ from benchmarks.networks import _torch
 
 # Layers, minibatch, samples, epochs, and what is asked for beside PyTorch.
 WORK = (
-    ((64, 128, 10), 64, 10_000, 4, 3.0),
-    ((20, 64, 64, 2), 200, 20_000, 4, 2.0),
+    ((64, 128, 10), 64, 10_000, 12, 3.0),
+    ((20, 64, 64, 2), 200, 20_000, 12, 2.0),
     ((784, 512, 256, 10), 128, 8_000, 2, 1.8),
 )
 FIRST_FIT = """
@@ -98,6 +98,12 @@ def cases(host: Machine, rounds: int) -> list[Result | Figure]:
                         Contender("wonderland", ours(*given), float),
                         Contender(
                             "PyTorch eager", _torch.loop(*given, compiled=False), float, goal
+                        ),
+                        Contender(
+                            "PyTorch eager, one thread",
+                            _torch.loop(*given, compiled=False, threads=1),
+                            float,
+                            goal,
                         ),
                         Contender("torch.compile", _torch.loop(*given, compiled=True), float, goal),
                         Contender("scikit-learn", sklearn(*given), float, 4.0),
