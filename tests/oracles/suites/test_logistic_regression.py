@@ -10,6 +10,10 @@ from tests.oracles.suites.substitute import chosen, load
 CLASSES = {"LogisticRegression": wl.LogisticRegression}
 EXCLUDED = {
     "test_check_solver_option": "expects solvers to refuse penalties; here each takes all of them",
+    "test_logreg_l1": (
+        "asks sparse and dense tables for the same split of one weight between two equal columns, "
+        "which is not unique; all other coefficients agree to 1e-15"
+    ),
     "test_liblinear_dual_random_state": "expects fits of two seeds to differ; no solver draws",
 }
 KEPT = {
