@@ -229,7 +229,9 @@ def hyperplane(model: Any) -> np.ndarray:
         raise AttributeError("coef_ is only available when using a linear kernel, and exactly")
     model._require_fit()
     found = np.atleast_2d(model.model_.coef) @ model.support_vectors_
-    return np.asarray(found.toarray() if sp.issparse(found) else found)
+    plane = np.asarray(found.toarray() if sp.issparse(found) else found)
+    plane.setflags(write=False)  # it is computed anew each time: writing into it would do nothing
+    return plane
 
 
 def refuse_holes(model: Any, X: Any) -> None:
