@@ -47,7 +47,7 @@ class MLPRegressor(Network, Regressor):
         quantiles: Levels of "quantile", increasing; `predict` gives the one nearest to 0.5.
 
     >>> X = np.linspace(-1, 1, 200)[:, None]
-    >>> fitted = MLPRegressor("gaussian", (20,), solver="lbfgs", random_state=0, max_iter=500)
+    >>> fitted = MLPRegressor(hidden_layer_sizes=(20,), solver="lbfgs", random_state=0)
     >>> bool(fitted.fit(X, X[:, 0] ** 2).score(X, X[:, 0] ** 2) > 0.99)
     True
     """
