@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -88,8 +89,8 @@ def cases(host: Machine, rounds: int) -> list[Result | Figure]:
         case = Case(
             name,
             [
-                Contender("wonderland", lambda work=work: fit(wl.MLPClassifier, work), _loss),
-                Contender("scikit-learn", lambda work=work: fit(MLPClassifier, work), _loss, 4.0),
+                Contender("wonderland", partial(fit, wl.MLPClassifier, work), _loss),
+                Contender("scikit-learn", partial(fit, MLPClassifier, work), _loss, 4.0),
             ],
             flops=6.0 * products * samples * epochs,
             quality_name="training loss",

@@ -9,7 +9,7 @@ from wonderland.core.evidence import Claim
 from wonderland.linear.perceptron_epochs import Ended
 from wonderland.linear.perceptron_online import Rule
 from wonderland.shell.inputs import Classes
-from wonderland.solve.separation import Separation, separate
+from wonderland.solve.separation import ROUNDS, Separation, separate
 
 __all__ = ["Told", "claims_of", "judge"]
 
@@ -61,7 +61,7 @@ def judge(
             fit_intercept=intercept,
             widest=cheap,
             plane=plane if clear else None,
-            **({} if cheap else {"rounds": 0}),
+            rounds=ROUNDS if cheap else 0,
         )
         verdicts.append(verdict if verdict.proof else None)
     return verdicts

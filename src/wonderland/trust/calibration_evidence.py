@@ -137,7 +137,7 @@ def _parameters(solutions: list[Solution]) -> list[Claim]:
 
 
 _EXACT = {
-    "gradient_norm": "largest slope of the calibration loss at the map found",
+    "gradient_norm": "largest slope of the calibration loss where its last step began",
     "separable": "whether no finite temperature was best, so that the labels were softened",
 }
 

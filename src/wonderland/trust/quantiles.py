@@ -48,15 +48,16 @@ def check_alpha(alpha: Any) -> float:
         raise InputTypeError(
             f"alpha is {alpha!r}", "a number between 0 and 1", "Pass alpha=0.1 for 90% coverage"
         )
-    if not 0.0 < alpha < 1.0:
-        meant = 1.0 - alpha / 100.0
-        todo = f"Pass alpha={meant:g}" if 1.0 < alpha < 100.0 else "Pass alpha=0.1"
+    level = float(alpha)
+    if not 0.0 < level < 1.0:
+        meant = 1.0 - level / 100.0
+        todo = f"Pass alpha={meant:g}" if 1.0 < level < 100.0 else "Pass alpha=0.1"
         raise InputError(
             f"alpha is {alpha!r}",
             "the share of errors that is allowed, strictly between 0 and 1",
-            f"{todo} for {1 - meant if 1 < alpha < 100 else 0.9:.0%} coverage",
+            f"{todo} for {1 - meant if 1 < level < 100 else 0.9:.0%} coverage",
         )
-    return float(alpha)
+    return level
 
 
 def levels_of(alpha: Any) -> tuple[tuple[float, ...], bool]:
