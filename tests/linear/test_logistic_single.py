@@ -53,7 +53,7 @@ def test_sums_are_those_of_double_precision(k, intercept, rng, always):
         mine.metric.solve(slope),
         short.shorten(best.metric.solve(best.gradient), problem),
         rtol=1e-2,
-            atol=2e-3,  # the free intercept leans on rounding
+        atol=2e-3,  # the free intercept leans on rounding
     )
 
 
