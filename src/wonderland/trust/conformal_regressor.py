@@ -100,7 +100,7 @@ class ConformalRegressor(Conformal, RegressorWrapper):
     >>> fitted = wl.ConformalRegressor(wl.Ridge(), "jackknife+").fit(X, y)
     >>> lower, upper = fitted.predict_interval([[0.0], [1.0]])
     >>> print((upper - lower).round(1))
-    [3.4 3.4]
+    [3. 3.]
     """
 
     bands_: list[Band]
